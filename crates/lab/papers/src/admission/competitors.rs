@@ -126,8 +126,8 @@ impl Competitor {
             CompetitorKind::GatewayWithBudgets(lines) => format!("{lines}{}", budgets::settings()),
             CompetitorKind::Program(_, configuration) => configuration(),
         };
-        let words = settings.lines().map(str::trim);
-        words.collect::<Vec<_>>().join("; ")
+        let lines = settings.lines().map(str::trim);
+        lines.collect::<Vec<_>>().join("; ")
     }
 
     /// Starts it between the clients and `origin`, on the server's core, with its files in `folder`. Each client has

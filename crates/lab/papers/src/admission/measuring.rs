@@ -48,7 +48,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    fn of(part: &PartResults) -> Self {
+    fn from_results(part: &PartResults) -> Self {
         Self {
             good: in_time(part.responses.ok()),
             requests: part.outcomes.total(),
@@ -106,12 +106,12 @@ fn evaluate(runs: &[Run], after: usize) -> AdmissionRun {
     let client = |number: usize| {
         let parts = runs
             .iter()
-            .map(|run| Counts::of(&run.requests[number].part));
+            .map(|run| Counts::from_results(&run.requests[number].part));
         parts.fold(Counts::default(), Counts::plus)
     };
     let mut good = Histogram::new();
     runs.iter().for_each(|run| good.merge(run.ok.histogram()));
-    let sum = |of: &dyn Fn(&Run) -> u64| runs.iter().map(of).sum::<u64>();
+    let sum = |count: &dyn Fn(&Run) -> u64| runs.iter().map(count).sum::<u64>();
     let rejected = |run: &Run| {
         let counts = REJECTIONS
             .iter()
@@ -148,10 +148,10 @@ fn evaluate(runs: &[Run], after: usize) -> AdmissionRun {
 
 /// The last `after` steps of all runs together.
 fn courses(runs: &[Run], after: usize) -> Vec<Counts> {
-    let step = |place: usize| {
+    let step = |index: usize| {
         let parts = runs.iter().map(|run| {
             let first = run.steps.len() - after;
-            Counts::of(&run.steps[first + place].part)
+            Counts::from_results(&run.steps[first + index].part)
         });
         parts.fold(Counts::default(), Counts::plus)
     };

@@ -22,7 +22,7 @@ pub(super) static STUDY: Study = Study {
     name: "wsqos-admission",
     needs: Needs::Time,
     core: false,
-    run: |conditions| study(conditions, &AdmissionExtent::of(conditions.full)),
+    run: |conditions| study(conditions, &AdmissionExtent::new(conditions.full)),
 };
 
 /// Attempts at a run that is not void.
@@ -39,7 +39,7 @@ pub(super) struct AdmissionExtent {
 }
 
 impl AdmissionExtent {
-    const fn of(full: bool) -> Self {
+    const fn new(full: bool) -> Self {
         const EXPONENTIAL: Backoff = Backoff::Exponential {
             base: Span::from_millis(100),
         };
@@ -73,9 +73,9 @@ impl AdmissionExtent {
     }
 
     fn scenarios(&self) -> Vec<Scenario> {
-        let of = |kind| move |load: &f64| Scenario { kind, load: *load };
-        let constant = self.constant.iter().map(of(ScenarioKind::Constant));
-        let sines = self.sines.iter().map(of(ScenarioKind::Sine));
+        let scenario = |kind| move |load: &f64| Scenario { kind, load: *load };
+        let constant = self.constant.iter().map(scenario(ScenarioKind::Constant));
+        let sines = self.sines.iter().map(scenario(ScenarioKind::Sine));
         let storms = self.storms.iter().map(|(load, backoff)| Scenario {
             kind: ScenarioKind::Storm(*backoff),
             load: *load,
@@ -115,10 +115,10 @@ pub(super) fn study(
     let mut absent: Vec<&str> = Vec::new();
     let all = all(extent);
     for (done, (repetition, scenario, competitor)) in all.iter().enumerate() {
-        let words = format!("{}, {}", competitor.name, scenario.name());
+        let message = format!("{}, {}", competitor.name, scenario.name());
         conditions
             .progress
-            .step(done as u64, all.len() as u64, &words);
+            .step(done as u64, all.len() as u64, &message);
         if absent.contains(&competitor.name) {
             continue;
         }
@@ -267,7 +267,7 @@ fn row(
         .collect();
     let modest = &run.clients[1..];
     let others =
-        |of: fn(&super::measuring::Counts) -> u64| modest.iter().map(of).sum::<u64>() as f64;
+        |count: fn(&super::measuring::Counts) -> u64| modest.iter().map(count).sum::<u64>() as f64;
     let others = others(|client| client.good) / others(|client| client.requests);
     let [intended, outcomes] = run.accounted;
     vec![

@@ -74,13 +74,13 @@ pub(super) fn overloaded(records: &Records, who: &str, column: &str) -> f64 {
 pub(super) fn lowest(records: &Records, who: &str, column: &str) -> f64 {
     sweep::places(records, who, column)
         .first()
-        .map_or(f64::NAN, |place| place.1)
+        .map_or(f64::NAN, |point| point.1)
 }
 
 /// Checks that throughput past the limit stays near the maximum over all rates.
 pub(super) fn stays(records: &Records, theirs: &Theirs) -> Check {
     let places = sweep::places(records, theirs.who, "throughput_per_s");
-    let peak = most(places.into_iter().map(|place| place.1));
+    let peak = most(places.into_iter().map(|point| point.1));
     let past = overloaded(records, theirs.who, "throughput_per_s");
     Check::claim(
         past >= 0.9 * peak,
@@ -114,12 +114,12 @@ pub(super) fn linear(records: &Records, theirs: &Theirs) -> Check {
 }
 
 /// Checks that the response time rises steeply past the capacity. Reports the factor.
-pub(super) fn rises(records: &Records, theirs: &Theirs, words: &str) -> Check {
+pub(super) fn rises(records: &Records, theirs: &Theirs, reason: &str) -> Check {
     let [low, high] = [lowest, overloaded].map(|at| at(records, theirs.who, "response_ms"));
     Check::claim(
         high >= 5.0 * low,
         format!(
-            "The response time is {low:.2} ms at the lowest rate and {high:.1} past the limit, {:.0} times as long ({words}).",
+            "The response time is {low:.2} ms at the lowest rate and {high:.1} past the limit, {:.0} times as long ({reason}).",
             high / low
         ),
     ).because(NOISE)

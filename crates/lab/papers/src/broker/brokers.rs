@@ -27,7 +27,7 @@ pub(super) static STUDY: Study = Study {
     name: "wsqos-brokers",
     needs: Needs::Processor,
     core: false,
-    run: |conditions| study(conditions, &BrokersExtent::of(conditions.full)),
+    run: |conditions| study(conditions, &BrokersExtent::new(conditions.full)),
 };
 
 /// The designs: name, and lookup method. `None` is our index.
@@ -68,7 +68,7 @@ struct BrokersExtent {
 }
 
 impl BrokersExtent {
-    fn of(full: bool) -> Self {
+    fn new(full: bool) -> Self {
         if full {
             Self {
                 rates: &[
@@ -107,15 +107,15 @@ fn study(conditions: &Conditions<'_>, extent: &BrokersExtent) -> Result<Records,
     records.set_parameter("length of a run", extent.length);
     records.set_parameter("runs of each point", extent.repetitions);
     let folder = tempfile::tempdir()?;
-    let place = StoreUrl::Sqlite(folder.path().join("offers.db"));
+    let store = StoreUrl::Sqlite(folder.path().join("offers.db"));
     let offers = qws::offers(OFFERS, conditions.seed)?;
-    publish(&place, &offers)?;
+    publish(&store, &offers)?;
     let mut table = runs();
     for (number, (who, design)) in DESIGNS.into_iter().enumerate() {
         let search = design.map(|design| search(design, &offers)).transpose()?;
         let config = BrokerConfig {
             listen: ([127, 0, 0, 1], 0).into(),
-            store: place.clone(),
+            store: store.clone(),
             cpus: cores.server.into_iter().collect(),
             backlog: BACKLOG,
             connections: Some(CONNECTIONS),
@@ -160,12 +160,12 @@ fn sweep_one(
         capacity = capacity.max(measured.throughput());
     }
     let capacity = conditions.capacity(capacity);
-    let of = (extent.rates.len() * DESIGNS.len()) as u64;
-    for (place, &load) in extent.rates.iter().enumerate() {
-        let done = number * extent.rates.len() as u64 + place as u64;
+    let total = (extent.rates.len() * DESIGNS.len()) as u64;
+    for (index, &load) in extent.rates.iter().enumerate() {
+        let done = number * extent.rates.len() as u64 + index as u64;
         conditions
             .progress
-            .step(done, of, &format!("{who}, {load} x {capacity:.0}/s"));
+            .step(done, total, &format!("{who}, {load} x {capacity:.0}/s"));
         for repetition in 1..=extent.repetitions {
             let pace = sweep::load(load * capacity, capacity, extent.length)?;
             let mut plan = plan(pace);
@@ -189,23 +189,23 @@ fn search(design: Design, offers: &[Offer]) -> Result<Box<dyn OfferSearch>, Fail
     for (offer, provider) in offers.iter().zip(PROVIDERS.iter().cycle()) {
         index.put(KIND, provider, offer)?;
     }
-    let prototype = Prototype::of(design, &index, &index.world(Timestamp::now()))?;
+    let prototype = Prototype::from_index(design, &index, &index.world(Timestamp::now()))?;
     Ok(Box::new(SharedPrototype::new(prototype)))
 }
 
 /// Publishes the offers, as their providers.
-fn publish(place: &StoreUrl, offers: &[Offer]) -> Result<(), Failure> {
-    let mut admin = Admin::open(place)?;
+fn publish(store: &StoreUrl, offers: &[Offer]) -> Result<(), Failure> {
+    let mut admin = Admin::open(store)?;
     let tokens = PROVIDERS.iter().map(|provider| admin.make_token(provider));
     // A broker knows only the tokens that exist at its start.
     let tokens = tokens.collect::<Result<Vec<_>, _>>()?;
-    let turn = starting();
+    let start_guard = starting();
     let broker = posthaste_broker::start(BrokerConfig {
         listen: ([127, 0, 0, 1], 0).into(),
-        store: place.clone(),
+        store: store.clone(),
         ..BrokerConfig::default()
     })?;
-    drop(turn);
+    drop(start_guard);
     let url = format!("http://{}", broker.addr);
     for (number, (provider, (_, token))) in PROVIDERS.iter().zip(tokens).enumerate() {
         let client = BrokerClient::new(&url)?.with_token(Some(token));

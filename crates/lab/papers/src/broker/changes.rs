@@ -83,9 +83,9 @@ fn study(conditions: &Conditions<'_>, changes: u64) -> Result<Records, Failure> 
             }
         };
         let counted = PLACES.into_iter().zip(seen).filter(|_| number > 0);
-        for (place, time) in counted {
+        for (location, time) in counted {
             let ms = time.as_secs_f64() * 1e3;
-            table.push([number.into(), place.into(), ms.into()]);
+            table.push([number.into(), location.into(), ms.into()]);
         }
         std::thread::sleep(PACE.saturating_sub(begun.elapsed()));
     }
@@ -160,10 +160,10 @@ fn offer(number: u64) -> Offer {
 }
 
 /// Times at a place in milliseconds, in ascending order.
-pub(super) fn times(records: &Records, place: &str) -> Vec<f64> {
+pub(super) fn times(records: &Records, location: &str) -> Vec<f64> {
     let rows = records.table("seen").rows();
     let mut times: Vec<f64> = rows
-        .filter(|row| row.text("place") == place)
+        .filter(|row| row.text("place") == location)
         .map(|row| row.number("ms"))
         .collect();
     times.sort_by(f64::total_cmp);
@@ -178,10 +178,10 @@ mod tests {
     #[test]
     fn a_tiny_study_sees_every_change_in_every_place() {
         let records = test_study::run(None, |conditions| study(conditions, 3));
-        for place in PLACES {
-            let times = times(&records, place);
-            assert_eq!(times.len(), 3, "{place}");
-            assert!(times[0] > 0.0, "{place}: {times:?}");
+        for location in PLACES {
+            let times = times(&records, location);
+            assert_eq!(times.len(), 3, "{location}");
+            assert!(times[0] > 0.0, "{location}: {times:?}");
         }
     }
 }

@@ -28,21 +28,21 @@ fn plot(records: &Records) -> Vec<Plot> {
     let x = Axis::log("time since the provider began to publish", Unit::Millis);
     let y = Axis::linear("share of the changes", Unit::Share);
     let mut chart = Chart::new("When a change is seen", x, y);
-    let series = |place: &'static str| {
-        let times = times(records, place);
+    let series = |location: &'static str| {
+        let times = times(records, location);
         let points = (1..=POINTS).map(|point| {
             let share = point as f64 / POINTS as f64;
             Point::new(quantile(&times, share), share)
         });
-        Series::line(place, points)
+        Series::line(location, points)
     };
     chart.series = PLACES.map(series).into();
     vec![Plot::Chart(chart)]
 }
 
 fn checks(records: &Records) -> Vec<Check> {
-    let all = PLACES.map(|place| times(records, place));
-    let [replied, same, near, far] = [0, 1, 2, 3].map(|place| quantile(&all[place], 0.99));
+    let all = PLACES.map(|location| times(records, location));
+    let [replied, same, near, far] = [0, 1, 2, 3].map(|index| quantile(&all[index], 0.99));
     let counts = all.each_ref().map(Vec::len);
     let made = records.number("changes");
     vec![
@@ -64,6 +64,6 @@ fn checks(records: &Records) -> Vec<Check> {
 
 /// Quantile of sorted times, or NaN if there are none.
 fn quantile(times: &[f64], share: f64) -> f64 {
-    let place = (times.len() as f64 * share).ceil() as usize;
-    times.get(place.max(1) - 1).copied().unwrap_or(f64::NAN)
+    let rank = (times.len() as f64 * share).ceil() as usize;
+    times.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)
 }

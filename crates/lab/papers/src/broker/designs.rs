@@ -20,7 +20,7 @@ pub(super) fn postgres() -> Result<Option<StoreUrl>, Failure> {
         return Ok(None);
     };
     match url.parse() {
-        Ok(place) if !matches!(place, StoreUrl::Sqlite(_)) => Ok(Some(place)),
+        Ok(store) if !matches!(store, StoreUrl::Sqlite(_)) => Ok(Some(store)),
         Ok(_) => Err(format!("{VARIABLE} names no PostgreSQL").into()),
         Err(error) => Err(format!("{VARIABLE}: {error}").into()),
     }
@@ -34,18 +34,18 @@ pub(super) enum LookupMethod<'i> {
 
 impl<'i> LookupMethod<'i> {
     /// Creates the design of this name. `None` without a PostgreSQL.
-    pub(super) fn of(
+    pub(super) fn by_name(
         design: &str,
         index: &'i Index,
         postgres: Option<&StoreUrl>,
     ) -> Result<Option<Self>, Failure> {
         let world = index.world(Timestamp::now());
         let prototype = match (design, postgres) {
-            ("walk", _) => Prototype::of(Design::Walk, index, &world)?,
-            ("SQLite", _) => Prototype::of(Design::Database, index, &world)?,
+            ("walk", _) => Prototype::from_index(Design::Walk, index, &world)?,
+            ("SQLite", _) => Prototype::from_index(Design::Database, index, &world)?,
             #[cfg(feature = "postgres")]
-            (POSTGRES, Some(place)) => Prototype::on(place, index, &world).map_err(|error| {
-                format!("{VARIABLE}, {place}: {error}; from a network of its own name a Unix socket: postgres://USER@%2Frun%2Fpostgresql/DATABASE")
+            (POSTGRES, Some(store)) => Prototype::on(store, index, &world).map_err(|error| {
+                format!("{VARIABLE}, {store}: {error}; from a network of its own name a Unix socket: postgres://USER@%2Frun%2Fpostgresql/DATABASE")
             })?,
             (POSTGRES, _) => return Ok(None),
             _ => return Ok(Some(Self::Index(index))),

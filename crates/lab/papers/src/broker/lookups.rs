@@ -88,16 +88,16 @@ fn study(conditions: &Conditions<'_>, counts: &[usize], seconds: f64) -> Result<
         if conditions.stopped() {
             break;
         }
-        let words = format!("{count} offers");
+        let message = format!("{count} offers");
         let all = counts.len() as u64;
-        conditions.progress.step(done as u64, all, &words);
+        conditions.progress.step(done as u64, all, &message);
         let filled = filled(conditions, count)?;
         let (took, memory) = (filled.seconds, filled.megabytes);
         built.push([(count as u64).into(), took.into(), memory.into()]);
-        let asked = filled.designs(postgres.as_ref())?;
+        let designs = filled.designs(postgres.as_ref())?;
         for question in QUESTIONS.iter().take_while(|_| !conditions.stopped()) {
-            filled.compare(&asked, question, &mut answers)?;
-            filled.time(&asked, question, conditions, seconds, &mut table)?;
+            filled.compare(&designs, question, &mut answers)?;
+            filled.time(&designs, question, conditions, seconds, &mut table)?;
         }
     }
     records.set_table("answers", answers);
@@ -122,27 +122,27 @@ impl Filled {
         &self,
         postgres: Option<&StoreUrl>,
     ) -> Result<Vec<(&'static str, LookupMethod<'_>)>, Failure> {
-        let asked = DESIGNS.map(|name| {
-            let asked = LookupMethod::of(name, &self.index, postgres)?;
-            Ok(asked.map(|asked| (name, asked)))
+        let designs = DESIGNS.map(|name| {
+            let designs = LookupMethod::by_name(name, &self.index, postgres)?;
+            Ok(designs.map(|designs| (name, designs)))
         });
-        asked.into_iter().filter_map(Result::transpose).collect()
+        designs.into_iter().filter_map(Result::transpose).collect()
     }
 
     /// Adds a row for each other design: the number of types for which it finds an offer at the price of the first
     /// design, the index.
     fn compare(
         &self,
-        asked: &[(&str, LookupMethod<'_>)],
+        designs: &[(&str, LookupMethod<'_>)],
         (question, ask): &Question,
         answers: &mut RecordTable,
     ) -> Result<(), Failure> {
         let (now, wanted) = (Timestamp::now(), wanted(*ask));
-        let prices = |asked: &LookupMethod<'_>| {
-            let price = |kind: &String| asked.price(kind, &wanted, now);
+        let prices = |designs: &LookupMethod<'_>| {
+            let price = |kind: &String| designs.price(kind, &wanted, now);
             self.kinds.iter().map(price).collect::<Result<Vec<_>, _>>()
         };
-        let [(_, index), others @ ..] = asked else {
+        let [(_, index), others @ ..] = designs else {
             return Ok(());
         };
         let ours = prices(index)?;
@@ -166,24 +166,24 @@ impl Filled {
     /// Adds a row for each design, with repeated lookups of one question, each for a random type.
     fn time(
         &self,
-        asked: &[(&str, LookupMethod<'_>)],
+        designs: &[(&str, LookupMethod<'_>)],
         (question, ask): &Question,
         conditions: &Conditions<'_>,
         seconds: f64,
         table: &mut RecordTable,
     ) -> Result<(), Failure> {
         let wanted = wanted(*ask);
-        let mut timings: Vec<_> = asked
+        let mut timings: Vec<_> = designs
             .iter()
-            .map(|(design, asked)| {
+            .map(|(design, designs)| {
                 let order = conditions.seed.stream("which type is asked for");
-                (design, asked, order, Timing::new())
+                (design, designs, order, Timing::new())
             })
             .collect();
         for _ in 0..TURNS {
-            for (_, asked, order, timing) in &mut timings {
+            for (_, designs, order, timing) in &mut timings {
                 let kind = || self.kinds[order.random_range(0..self.kinds.len())].as_str();
-                timing.turn(asked, &wanted, kind, seconds / f64::from(TURNS))?;
+                timing.run(designs, &wanted, kind, seconds / f64::from(TURNS))?;
             }
         }
         for (design, _, _, timing) in timings {

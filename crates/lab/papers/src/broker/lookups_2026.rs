@@ -66,8 +66,8 @@ fn checks(records: &Records) -> Vec<Check> {
         let curve = curve(records, design, question, column);
         curve
             .iter()
-            .find(|place| place.0 == MANY)
-            .map_or(f64::NAN, |place| place.1)
+            .find(|point| point.0 == MANY)
+            .map_or(f64::NAN, |point| point.1)
     };
     let worst = |column| QUESTIONS.map(|(question, _)| at("index", question, column));
     let (slowest, latest) = (least(worst("rate_per_s")), most(worst("p99_us")));
@@ -90,10 +90,10 @@ fn checks(records: &Records) -> Vec<Check> {
     }
     let rows = || records.table("answers").rows();
     let sum = |column| rows().map(|row| row.number(column)).sum::<f64>();
-    let (asked, same) = (sum("asked"), sum("as the index"));
+    let (lookups, same) = (sum("asked"), sum("as the index"));
     checks.push(Check::instrument(
-        same == asked && asked > 0.0,
-        format!("Each design was asked each question of each type: {same:.0} of {asked:.0} answers are of the same price as the index's."),
+        same == lookups && lookups > 0.0,
+        format!("Each design was asked each question of each type: {same:.0} of {lookups:.0} answers are of the same price as the index's."),
     ));
     checks
 }

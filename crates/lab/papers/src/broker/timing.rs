@@ -27,9 +27,9 @@ impl Timing {
     }
 
     /// Runs lookups for `seconds`.
-    pub(super) fn turn<'k>(
+    pub(super) fn run<'k>(
         &mut self,
-        asked: &LookupMethod<'_>,
+        method: &LookupMethod<'_>,
         wanted: &Definition,
         mut kind: impl FnMut() -> &'k str,
         seconds: f64,
@@ -39,7 +39,7 @@ impl Timing {
         while start.elapsed().as_secs_f64() < seconds {
             let kind = kind();
             let begin = Instant::now();
-            self.found += u64::from(asked.price(kind, wanted, now)?.is_some());
+            self.found += u64::from(method.price(kind, wanted, now)?.is_some());
             self.nanos.push(begin.elapsed().as_nanos() as f64);
         }
         let done = self.nanos.len() - before;

@@ -53,7 +53,7 @@ pub(super) fn no_real_difference(network: NetworkCells<'_>) -> Vec<Check> {
 /// Checks that compression wins, and that its gain grows with the reply.
 pub(super) fn wins(network: NetworkCells<'_>) -> [Check; 2] {
     let gains = Size::ALL.map(|size| -network.over_plain(size, ClientSpeed::Handheld));
-    let words: Vec<String> = Size::ALL
+    let parts: Vec<String> = Size::ALL
         .iter()
         .zip(gains)
         .map(|(size, gain)| format!("{} {:+.0} %", size.name(), -100.0 * gain))
@@ -65,7 +65,7 @@ pub(super) fn wins(network: NetworkCells<'_>) -> [Check; 2] {
             wins,
             format!(
                 "Compressed, every reply but the greeting is there sooner: {}.",
-                words.join(", ")
+                parts.join(", ")
             ),
         ),
         Check::claim(

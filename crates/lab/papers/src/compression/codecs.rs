@@ -85,7 +85,7 @@ fn study(conditions: &Conditions<'_>, rounds: u64, length: Span) -> Result<Recor
 
 /// Bytes and seconds of CPU time of a step. The time is that of the compression; for [`NONE`], that of the whole
 /// request.
-pub(super) fn of(records: &Records, reply: Size, step: &str) -> (f64, f64) {
+pub(super) fn bytes_and_seconds(records: &Records, reply: Size, step: &str) -> (f64, f64) {
     let mut rows = records.table("codecs").rows();
     let row = rows.find(|row| row.text("reply") == reply.name() && row.text("step") == step);
     row.map_or((f64::NAN, f64::NAN), |row| {
@@ -104,9 +104,9 @@ mod tests {
             study(conditions, 1, Span::from_millis(20))
         });
         for reply in REPLIES {
-            let (plain, _) = of(&records, reply, NONE);
+            let (plain, _) = bytes_and_seconds(&records, reply, NONE);
             for step in STEPS {
-                let (bytes, seconds) = of(&records, reply, step.name());
+                let (bytes, seconds) = bytes_and_seconds(&records, reply, step.name());
                 assert!(
                     bytes < plain / 1.9 && seconds > 1e-6,
                     "{step} {bytes} {seconds}"

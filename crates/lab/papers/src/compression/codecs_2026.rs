@@ -6,7 +6,7 @@ use posthaste_draw::{Axis, Chart, Point, Series, Unit};
 use posthaste_study::{Check, Figure, Plot, RecordRow, Records, least, most};
 use posthaste_units::{Size as Bytes, Span};
 
-use super::codecs::{self, NONE, REPLIES, of};
+use super::codecs::{self, NONE, REPLIES, bytes_and_seconds};
 use crate::planned::THESIS;
 
 pub(crate) static FIGURE: Figure = Figure {
@@ -39,7 +39,7 @@ fn steps() -> impl Iterator<Item = &'static str> {
 
 /// Seconds until a reply has arrived over `bandwidth`.
 fn arrival(records: &Records, reply: Size, step: &str, bandwidth: f64, price: f64) -> f64 {
-    let (bytes, seconds) = of(records, reply, step);
+    let (bytes, seconds) = bytes_and_seconds(records, reply, step);
     let work = if step == NONE { 0.0 } else { seconds * price };
     8.0 * bytes / bandwidth + work
 }
@@ -65,7 +65,7 @@ fn ladder(changes: &[(f64, &str)]) -> String {
         .skip(1)
         .map(|change| Some(change.0))
         .chain([None]);
-    let words = changes
+    let steps = changes
         .iter()
         .zip(bounds)
         .map(|((_, step), until)| match until {
@@ -74,7 +74,7 @@ fn ladder(changes: &[(f64, &str)]) -> String {
             Some(until) => format!("{step} up to {:.0} kbit/s", until / 1e3),
             None => format!("{step} beyond"),
         });
-    words.collect::<Vec<_>>().join(", ")
+    steps.collect::<Vec<_>>().join(", ")
 }
 
 fn plot(records: &Records) -> Vec<Plot> {
@@ -105,9 +105,9 @@ fn arrivals(records: &Records, name: &str, price: f64) -> Chart {
     chart.notes = REPLIES
         .iter()
         .map(|reply| {
-            let (bytes, _) = of(records, *reply, NONE);
-            let words = ladder(&best(records, *reply, price));
-            format!("{bytes:.0} B arrive first with: {words}.")
+            let (bytes, _) = bytes_and_seconds(records, *reply, NONE);
+            let steps = ladder(&best(records, *reply, price));
+            format!("{bytes:.0} B arrive first with: {steps}.")
         })
         .collect();
     chart
@@ -131,8 +131,8 @@ fn throughput(records: &Records) -> Chart {
 
 /// Replies per second, limited by the core or by the line.
 fn passes(records: &Records, reply: Size, step: &str, bandwidth: f64) -> f64 {
-    let (bytes, seconds) = of(records, reply, step);
-    let (_, plain) = of(records, reply, NONE);
+    let (bytes, seconds) = bytes_and_seconds(records, reply, step);
+    let (_, plain) = bytes_and_seconds(records, reply, NONE);
     let work = if step == NONE { plain } else { plain + seconds };
     (1.0 / work).min(bandwidth / (8.0 * bytes))
 }
@@ -161,7 +161,7 @@ fn checks(records: &Records) -> Vec<Check> {
                 .filter(|last| last.1 == NONE)
                 .map_or(f64::INFINITY, |last| last.0)
         };
-        let (bytes, _) = of(records, reply, NONE);
+        let (bytes, _) = bytes_and_seconds(records, reply, NONE);
         checks.push(Check::goal(
             none(&busy) < none(&idle) && none(&busy) > 100e6,
             format!(
@@ -176,9 +176,9 @@ fn checks(records: &Records) -> Vec<Check> {
         .into_iter()
         .flat_map(|reply| STEPS.map(|step| (reply, step)))
         .map(|(reply, step)| {
-            let (plain, _) = of(records, reply, NONE);
+            let (plain, _) = bytes_and_seconds(records, reply, NONE);
             let assumed = assumed.of(step, Bytes::from_bytes(plain as u64)).cpu;
-            of(records, reply, step.name()).1 / assumed.as_secs_f64()
+            bytes_and_seconds(records, reply, step.name()).1 / assumed.as_secs_f64()
         })
         .collect();
     let (low, high) = (least(ratios.iter().copied()), most(ratios.iter().copied()));

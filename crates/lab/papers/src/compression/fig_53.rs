@@ -42,7 +42,7 @@ pub(crate) fn answer(records: &Records) -> String {
     let [none, all, dynamic] =
         [Mix::None, Mix::All, Mix::Dynamic].map(|mix| overloaded(records, mix, "throughput_per_s"));
     let first = places(records, Mix::Dynamic, "packed");
-    let first = first.first().map_or(f64::NAN, |place| place.1);
+    let first = first.first().map_or(f64::NAN, |point| point.1);
     let verdict = if dynamic >= 0.97 * none && first >= 0.98 {
         "Yes"
     } else {
@@ -66,8 +66,8 @@ fn checks(records: &Records) -> Vec<Check> {
     ).because(NOISE));
     let share = places(records, Mix::Dynamic, "packed");
     let [all, few, none] = paper::DYNAMIC.map(|(rate, share)| (rate / paper::NONE_CAPACITY, share));
-    let low = share.iter().filter(|place| place.0 <= all.0);
-    let fewest = least(low.map(|place| place.1));
+    let low = share.iter().filter(|point| point.0 <= all.0);
+    let fewest = least(low.map(|point| point.1));
     checks.push(Check::claim(
         fewest >= 0.98,
         format!("Up to 60/s, {:.2} of the capacity, every reply that may be is compressed: here {:.1} % of them.", all.0, 100.0 * fewest),
@@ -77,8 +77,8 @@ fn checks(records: &Records) -> Vec<Check> {
         there > 0.0 && there < 0.5,
         format!("At 120/s, {:.2} of the capacity, some still are: here {:.0} % at the nearest rate (paper: {:.0} %).", few.0, 100.0 * there, 100.0 * few.1),
     ).because("at this rate our gateway is busier than its threshold of 80 %, above which it compresses on request only."));
-    let high = share.iter().filter(|place| place.0 > none.0);
-    let rest = most(high.map(|place| place.1));
+    let high = share.iter().filter(|point| point.0 > none.0);
+    let rest = most(high.map(|point| point.1));
     checks.push(Check::claim(
         (0.0..=0.02).contains(&rest),
         format!(

@@ -133,9 +133,9 @@ fn study(
             }
         };
         for (cell, run) in cells {
-            let place = Size::ALL.iter().position(|size| *size == cell.size);
+            let index = Size::ALL.iter().position(|size| *size == cell.size);
             let profile = open[cell.network].profile;
-            let body = bodies[place.expect("every size is in ALL")];
+            let body = bodies[index.expect("every size is in ALL")];
             let row = row(profile, &cell, body, &run);
             table.push(row.into_iter().chain([witness.as_millis_f64().into()]));
         }
@@ -159,9 +159,9 @@ pub(super) fn calibrate(
     conditions.progress.step(0, 1, "the handheld's slowness");
     let shop = ShopBehindGateway::open(([127, 0, 0, 1], 0).into(), conditions.seed)?;
     let (mut bodies, mut times) = ([f64::NAN; Size::ALL.len()], [f64::NAN; Size::ALL.len()]);
-    for (place, size) in Size::ALL.into_iter().enumerate() {
-        bodies[place] = body_bytes(&shop.message(size)?)?;
-        times[place] = cost(&shop, size, conditions.stop)?.decompression_ms;
+    for (index, size) in Size::ALL.into_iter().enumerate() {
+        bodies[index] = body_bytes(&shop.message(size)?)?;
+        times[index] = cost(&shop, size, conditions.stop)?.decompression_ms;
     }
     Ok((bodies, slowdown(times)))
 }
@@ -170,7 +170,7 @@ pub(super) fn calibrate(
 /// another, so that no fetch waits for another's CPU time. The longest fetches start first.
 fn batches(profiles: &[&Profile], sizes: &[Size]) -> Vec<Vec<FetchCell>> {
     let cells = |network: usize| {
-        let of = move |size: &Size| {
+        let cell = move |size: &Size| {
             let size = *size;
             WISHES.map(|wish| FetchCell {
                 network,
@@ -178,7 +178,7 @@ fn batches(profiles: &[&Profile], sizes: &[Size]) -> Vec<Vec<FetchCell>> {
                 wish,
             })
         };
-        sizes.iter().flat_map(of)
+        sizes.iter().flat_map(cell)
     };
     let is_slow = |network: &usize| profiles[*network].down.delay > Span::from_millis(100);
     let (slow, fast): (Vec<usize>, Vec<usize>) = (0..profiles.len()).partition(is_slow);
@@ -217,9 +217,9 @@ impl Fetches {
         cells: &[FetchCell],
         conditions: &Conditions<'_>,
     ) -> Result<(Vec<(FetchCell, Run)>, Span), Failure> {
-        let begin = |(place, cell): (u64, &FetchCell)| {
-            let turn = SPACING * cells.len() as u64;
-            let times = (0..self.count).map(|fetch| SPACING * place + turn * fetch);
+        let begin = |(number, cell): (u64, &FetchCell)| {
+            let round = SPACING * cells.len() as u64;
+            let times = (0..self.count).map(|fetch| SPACING * number + round * fetch);
             (*cell, self.begin(open, cell, times.collect()))
         };
         let running: Vec<_> = (0..).zip(cells).map(begin).collect();
@@ -233,13 +233,13 @@ impl Fetches {
             ),
             _ => format!("{} fetches over slow lines", cells.len()),
         };
-        let (mut told, mut witness) = (None, Duration::ZERO);
+        let (mut reported, mut witness) = (None, Duration::ZERO);
         loop {
             let over = running
                 .iter()
                 .filter(|(_, thread)| thread.is_finished())
                 .count();
-            if told.replace(over) != Some(over) {
+            if reported.replace(over) != Some(over) {
                 let progress = conditions.progress;
                 progress.step(over as u64, cells.len() as u64, &names);
             }

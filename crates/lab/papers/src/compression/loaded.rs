@@ -119,7 +119,7 @@ fn study(conditions: &Conditions<'_>, extent: &'static LoadedExtent) -> Result<R
     let [up, down] = Direction::BOTH.map(|way| Arc::new(profile.plan(way)));
     let emulation = Emulation::new(up, down).seed(conditions.seed);
     let running = emulation.real_time(true).start()?;
-    let (say, said) = channel();
+    let (say, reports) = channel();
     let stop = Arc::<AtomicBool>::default();
     let (give, given) = channel();
     let (seed, inner) = (conditions.seed, stop.clone());
@@ -137,10 +137,10 @@ fn study(conditions: &Conditions<'_>, extent: &'static LoadedExtent) -> Result<R
     });
     give.send(running).map_err(|_| "the study ended early")?;
     loop {
-        match said.recv_timeout(GLANCE) {
-            Ok((done, words)) => {
+        match reports.recv_timeout(GLANCE) {
+            Ok((done, message)) => {
                 let all = extent.rates.len() * OtherClients::BOTH.len();
-                conditions.progress.step(done, all as u64, &words);
+                conditions.progress.step(done, all as u64, &message);
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
@@ -151,8 +151,8 @@ fn study(conditions: &Conditions<'_>, extent: &'static LoadedExtent) -> Result<R
     records.set_parameter("fetches beside each load", extent.fetches);
     records.set_parameter("length of a load", extent.length);
     records.set_parameter("of one beyond what is served", extent.length_beyond());
-    let words = format!("{handheld:.0} times slower at decoding");
-    records.set_parameter("handheld", words);
+    let message = format!("{handheld:.0} times slower at decoding");
+    records.set_parameter("handheld", message);
     Ok(records)
 }
 
@@ -235,9 +235,9 @@ impl Inside {
         Ok(records)
     }
 
-    fn say(&self, done: u64, words: &str) {
+    fn say(&self, done: u64, message: &str) {
         // A closed receiver is ignored.
-        let _ = self.say.send((done, words.to_owned()));
+        let _ = self.say.send((done, message.to_owned()));
     }
 
     /// Replies a second in a closed loop, with all replies compressed and with none.
@@ -330,10 +330,10 @@ impl Inside {
 
 /// Fetches with a connection and without a complete reply: their number, and the names of their outcomes.
 fn otherwise(run: &Run) -> [RecordValue; 2] {
-    let told = [Outcome::Ok, Outcome::ConnectAborted];
+    let expected = [Outcome::Ok, Outcome::ConnectAborted];
     let others = Outcome::ALL
         .into_iter()
-        .filter(|outcome| !told.contains(outcome));
+        .filter(|outcome| !expected.contains(outcome));
     let others: Vec<Outcome> = others
         .filter(|outcome| run.outcomes[*outcome] > 0)
         .collect();

@@ -21,7 +21,7 @@ pub(super) static STUDY: Study = Study {
     name: "wsqos-policies",
     needs: Needs::Processor,
     core: false,
-    run: |conditions| study(conditions, &PoliciesExtent::of(conditions.full)),
+    run: |conditions| study(conditions, &PoliciesExtent::new(conditions.full)),
 };
 
 /// Length and density of the measurements.
@@ -33,7 +33,7 @@ struct PoliciesExtent {
 }
 
 impl PoliciesExtent {
-    fn of(full: bool) -> Self {
+    fn new(full: bool) -> Self {
         if full {
             Self {
                 loads: &[0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0],
@@ -158,7 +158,7 @@ impl Policies<'_> {
         let mut contenders = Vec::new();
         for (name, proxy) in found {
             let Some(proxy) = proxy else { continue };
-            let sizes = Sizes::of(self.testbed, &proxy, self.conditions.stop)?;
+            let sizes = Sizes::measure(self.testbed, &proxy, self.conditions.stop)?;
             let counts = POLICIES.contains(&name);
             contenders.push(Contender {
                 name,
@@ -179,12 +179,12 @@ impl Policies<'_> {
         table: &mut RecordTable,
     ) -> Result<f64, Failure> {
         let (extent, mut done, mut apart) = (self.extent, 0, Vec::new());
-        let of = extent.repetitions * (extent.loads.len() * contenders.len()) as u64;
+        let total = extent.repetitions * (extent.loads.len() * contenders.len()) as u64;
         for repetition in 1..=extent.repetitions {
             for &load in extent.loads {
                 for one in contenders {
-                    let words = format!("{}, {load} x {capacity:.0}/s", one.name);
-                    self.conditions.progress.step(done, of, &words);
+                    let message = format!("{}, {load} x {capacity:.0}/s", one.name);
+                    self.conditions.progress.step(done, total, &message);
                     done += 1;
                     let run = |length| {
                         let steps = vec![sweep::steady(load * capacity, length)?];

@@ -122,9 +122,9 @@ fn chart(records: &Records, title: &str, y: Axis, column: &str) -> Chart {
 
 /// Number of runs per point, and their length.
 fn caption(records: &Records) -> String {
-    let said = |name: &str| records.parameters().get(name).map_or("", String::as_str);
-    match said("runs of each point") {
-        "1" => format!("Each point is one run of {}.", said("length of a run")),
+    let parameter = |name: &str| records.parameters().get(name).map_or("", String::as_str);
+    match parameter("runs of each point") {
+        "1" => format!("Each point is one run of {}.", parameter("length of a run")),
         _ => MEDIANS.to_owned(),
     }
 }
@@ -190,9 +190,9 @@ fn checks(records: &Records) -> Vec<Check> {
 
 /// Compares `threshold` with HAProxy at one load. `None` if HAProxy is not installed.
 fn beside(records: &Records, haproxy: &str, load: f64) -> Option<Check> {
-    let of = |who, column| at(records, who, load, column).median;
+    let median = |who, column| at(records, who, load, column).median;
     let [ours, theirs] = ["threshold", haproxy]
-        .map(|who| ["packed", "due_p99_ms", "throughput_per_s"].map(|column| of(who, column)));
+        .map(|who| ["packed", "due_p99_ms", "throughput_per_s"].map(|column| median(who, column)));
     (!theirs[1].is_nan()).then(|| {
         let saved = |[share, _, throughput]: [f64; 3]| share * throughput;
         Check::goal(

@@ -30,7 +30,7 @@ pub(super) struct Processing {
 struct LineTimes<'a>(&'a Records);
 
 impl LineTimes<'_> {
-    fn of(self, network: &str, size: Size, form: &str) -> f64 {
+    fn seconds(self, network: &str, size: Size, form: &str) -> f64 {
         let is_it = |row: &RecordRow<'_>| {
             row.text("network") == network
                 && row.text("reply") == size.name()
@@ -46,7 +46,7 @@ impl LineTimes<'_> {
             COMPRESSED => paper::reply(size).decompression / 1e3,
             _ => 0.0,
         };
-        self.of(network, size, form) + decompression
+        self.seconds(network, size, form) + decompression
     }
 }
 
@@ -69,13 +69,13 @@ impl Processing {
         }
     }
 
-    fn of(self, size: Size) -> f64 {
+    fn seconds(self, size: Size) -> f64 {
         self.constant + self.per_byte * paper::reply(size).bytes
     }
 
     /// Service time in seconds.
     fn service(self, records: &Records, network: &str, size: Size, form: &str) -> f64 {
-        LineTimes(records).and_decompression(network, size, form) + self.of(size)
+        LineTimes(records).and_decompression(network, size, form) + self.seconds(size)
     }
 
     /// Curve of a form on a network.
@@ -104,7 +104,7 @@ impl Processing {
         let [plain, compressed] = [PLAIN, COMPRESSED].map(|form| service(network, largest, form));
         let apart = compressed / plain - 1.0;
         // The difference does not depend on the processing, but the plain time does, and the claim is a share of it.
-        let needed = (compressed - plain) / paper::APART - (plain - self.of(largest));
+        let needed = (compressed - plain) / paper::APART - (plain - self.seconds(largest));
         let gap = service(BLUETOOTH, largest, PLAIN) - service(WLAN, largest, PLAIN);
         vec![
             Check::claim(
@@ -112,7 +112,7 @@ impl Processing {
                 format!(
                     "With the handheld's processing fitted to table 5 and to half the time at poor GPRS, the largest reply takes {:.0} % longer compressed (paper: at most 4 %): {compressed:.1} s and {plain:.1} s. 4 % would need {needed:.0} s of processing, where the fit has {:.1} s.",
                     100.0 * apart,
-                    self.of(largest)
+                    self.seconds(largest)
                 ),
             ).because("the statements of the paper cannot be met together: the processing that table 5 and poor GPRS leave is less than these 4 % need."),
             Check::claim(

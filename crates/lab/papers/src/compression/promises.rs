@@ -26,7 +26,7 @@ pub(super) static STUDY: Study = Study {
     name: "wsqos-promises",
     needs: Needs::Processor,
     core: false,
-    run: |conditions| study(conditions, &PromisesExtent::of(conditions.full)),
+    run: |conditions| study(conditions, &PromisesExtent::new(conditions.full)),
 };
 
 /// Length and number of the measurements.
@@ -40,7 +40,7 @@ struct PromisesExtent {
 }
 
 impl PromisesExtent {
-    fn of(full: bool) -> Self {
+    fn new(full: bool) -> Self {
         let seconds = |settle, length| (Span::from_millis(settle), Span::from_millis(length));
         let (rounds, (settle, length)) = if full {
             (9, seconds(2500, 2000))
@@ -173,7 +173,7 @@ impl Promises<'_> {
         });
         let mut trials = vec![trial(GATE[0], &gateway, OPEN)];
         if let Some(gate) = &gate {
-            let sizes = Some(Sizes::of(self.testbed, gate, self.conditions.stop)?);
+            let sizes = Some(Sizes::measure(self.testbed, gate, self.conditions.stop)?);
             trials.push(TestedSystem {
                 sizes,
                 ..trial(GATE[1], gate, OPEN)
@@ -182,7 +182,7 @@ impl Promises<'_> {
         trials.push(trial(REPEATED, &caching, OPEN));
         trials.push(trial(PLAIN_BEYOND, &gateway, REFUSE));
         let saturated = [(&decides, HALF), (&refuses, REFUSE)];
-        let asked = [(&decides, THIRDS), (&exactly, THIRDS)];
+        let systems = [(&decides, THIRDS), (&exactly, THIRDS)];
         let at_ease = LoadReference {
             times: AT_EASE,
             proxy: &plain_path,
@@ -193,10 +193,10 @@ impl Promises<'_> {
         let tails: Vec<TestedSystem<'_>> = tails
             .filter_map(|(who, proxy)| Some(trial(who, proxy?, REFUSE)))
             .collect();
-        let beyond = beyond.map_or(Ok(true), |of| self.turns(0, &of, &trials));
+        let beyond = beyond.map_or(Ok(true), |reference| self.turns(0, &reference, &trials));
         Ok(beyond?
             && self.pairs(SATURATED, saturated)?
-            && self.pairs(ASKED, asked)?
+            && self.pairs(ASKED, systems)?
             && self.turns(1, &at_ease, &tails)?)
     }
 
@@ -211,19 +211,19 @@ impl Promises<'_> {
     fn turns(
         &mut self,
         question: u64,
-        of: &LoadReference<'_>,
+        reference: &LoadReference<'_>,
         trials: &[TestedSystem<'_>],
     ) -> Result<bool, Failure> {
         let rounds = self.extent.rounds;
         for round in 1..=rounds {
-            let throughput = self.throughput(of.proxy, of.wishes)?;
+            let throughput = self.throughput(reference.proxy, reference.wishes)?;
             if throughput.is_nan() {
                 return Ok(false);
             }
-            let load = Load::Open(of.times * self.conditions.capacity(throughput));
+            let load = Load::Open(reference.times * self.conditions.capacity(throughput));
             // Another trial comes first in each round, because the speed of a core depends on its previous load.
-            let turn = trials.iter().cycle().skip(round as usize);
-            for trial in turn.take(trials.len()) {
+            let order = trials.iter().cycle().skip(round as usize);
+            for trial in order.take(trials.len()) {
                 let done = question * rounds + round - 1;
                 self.conditions.progress.step(done, 2 * rounds, trial.who);
                 let plan = |length| self.plan(trial.proxy, trial.wishes, load, length);
@@ -262,15 +262,15 @@ impl Promises<'_> {
             return Ok(false);
         }
         let mut both = both(self.extent.beside)?;
-        for turn in 0..self.extent.pairs {
+        for number in 0..self.extent.pairs {
             let progress = &self.conditions.progress;
-            progress.step(turn, self.extent.pairs, whos[0]);
-            both.seed = Seed(self.conditions.seed.0.wrapping_add(turn));
+            progress.step(number, self.extent.pairs, whos[0]);
+            both.seed = Seed(self.conditions.seed.0.wrapping_add(number));
             let Some(parts) = side_by_side([one, other], &both, stop)? else {
                 return Ok(false);
             };
             for (who, part) in whos.iter().zip(parts) {
-                let numbers = [turn as f64, part.reply_us, part.packed, part.denied];
+                let numbers = [number as f64, part.reply_us, part.packed, part.denied];
                 let numbers = numbers.map(RecordValue::from);
                 let row = [RecordValue::from(*who)].into_iter().chain(numbers);
                 self.beside.push(row);

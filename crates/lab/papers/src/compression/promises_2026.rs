@@ -37,12 +37,12 @@ fn values(records: &Records, table: &str, who: &str, column: &str) -> Vec<f64> {
     own.map(|row| row.number(column)).collect()
 }
 
-fn of(records: &Records, who: &str, column: &str) -> MedianEstimate {
+fn estimate_of(records: &Records, who: &str, column: &str) -> MedianEstimate {
     estimate(&values(records, "runs", who, column))
 }
 
 fn median(records: &Records, who: &str, column: &str) -> f64 {
-    of(records, who, column).median
+    estimate_of(records, who, column).median
 }
 
 fn is_there(records: &Records, who: &str) -> bool {
@@ -51,12 +51,12 @@ fn is_there(records: &Records, who: &str) -> bool {
 
 fn plot(records: &Records) -> Vec<Plot> {
     let bars = |title: &str, value: Axis, table: &str, column: &str, who: &[&'static str]| {
-        let of = |who: &str| estimate(&values(records, table, who, column));
-        let there = who.iter().filter(|who| of(who).median.is_finite());
-        let silent = who.iter().filter(|who| of(who).median.is_infinite());
+        let bar_of = |who: &str| estimate(&values(records, table, who, column));
+        let there = who.iter().filter(|who| bar_of(who).median.is_finite());
+        let silent = who.iter().filter(|who| bar_of(who).median.is_infinite());
         let silent = silent.map(|who| format!("{who}: no reply, and so no bar."));
         let group = |who: &&'static str| {
-            let found = of(who);
+            let found = bar_of(who);
             let (part, label) = who.split_once(": ").unwrap_or(("", who));
             Group {
                 label: label.to_owned(),
@@ -160,9 +160,9 @@ fn checks(records: &Records) -> Vec<Check> {
 /// Checks at 1.5 times HAProxy's capacity.
 fn beyond(records: &Records) -> Vec<Check> {
     if !is_there(records, GATE[0]) {
-        let words = "Not measured: what happens at 1.5 times the rate that HAProxy compresses, which is not here.";
+        let sentence = "Not measured: what happens at 1.5 times the rate that HAProxy compresses, which is not here.";
         return vec![
-            Check::goal(false, words.to_owned())
+            Check::goal(false, sentence.to_owned())
                 .because("HAProxy is not installed on this machine."),
         ];
     }
@@ -193,7 +193,7 @@ fn beyond(records: &Records) -> Vec<Check> {
         ),
     ).because(NOISE));
     if is_there(records, GATE[1]) {
-        let replies = |of: [f64; 4]| of[0] * of[2];
+        let replies = |numbers: [f64; 4]| numbers[0] * numbers[2];
         checks.push(Check::goal(
             ours[0] >= theirs[0],
             format!(
@@ -228,7 +228,7 @@ fn saturated(records: &Records, who: [&str; 2], mix: &str, other: &str) -> Check
 
 /// Tail of the plain path, compared with other proxies.
 fn tails(records: &Records) -> Option<Check> {
-    let [ours, haproxy, nginx] = TAILS.map(|who| of(records, who, "due_p99_ms"));
+    let [ours, haproxy, nginx] = TAILS.map(|who| estimate_of(records, who, "due_p99_ms"));
     let rate = median(records, TAILS[0], "offered_per_s");
     // They alternate, so that a slow period of the machine affects a whole round.
     let round = |who| values(records, "runs", who, "due_p99_ms");

@@ -57,10 +57,10 @@ fn study(conditions: &Conditions<'_>, rounds: u64) -> Result<Records, Failure> {
             if conditions.stopped() {
                 break;
             }
-            let words = format!("{}, run {}", size.name(), round + 1);
+            let message = format!("{}, run {}", size.name(), round + 1);
             let done = table.len() as u64;
             let all = rounds * Size::ALL.len() as u64;
-            conditions.progress.step(done, all, &words);
+            conditions.progress.step(done, all, &message);
             let message = shop.message(size)?;
             let cost = cost(&shop, size, conditions.stop)?;
             table.push([
@@ -78,7 +78,7 @@ fn study(conditions: &Conditions<'_>, rounds: u64) -> Result<Records, Failure> {
         }
     }
     records.set_table("replies", table);
-    let times = Size::ALL.map(|size| of(&records, size, "decompression_ms").median);
+    let times = Size::ALL.map(|size| estimate_of(&records, size, "decompression_ms").median);
     records.set_number("slowdown", slowdown(times));
     Ok(records)
 }
@@ -134,7 +134,7 @@ pub(super) fn slowdown(times: [f64; Size::ALL.len()]) -> f64 {
 }
 
 /// Median of a column over the runs of a reply.
-pub(super) fn of(records: &Records, size: Size, column: &str) -> MedianEstimate {
+pub(super) fn estimate_of(records: &Records, size: Size, column: &str) -> MedianEstimate {
     let rows = records.table("replies").rows();
     let rows = rows.filter(|row| row.text("reply") == size.name());
     estimate(&rows.map(|row| row.number(column)).collect::<Vec<f64>>())

@@ -19,7 +19,7 @@ pub(super) static STUDY: Study = Study {
     name: "wsqos-sclient",
     needs: Needs::Processor,
     core: true,
-    run: |conditions| study(conditions, &SclientExtent::of(conditions.full)),
+    run: |conditions| study(conditions, &SclientExtent::new(conditions.full)),
 };
 
 /// Preferences of the clients.
@@ -65,7 +65,7 @@ struct SclientExtent {
 }
 
 impl SclientExtent {
-    fn of(full: bool) -> Self {
+    fn new(full: bool) -> Self {
         if full {
             Self {
                 rates: &[
@@ -161,11 +161,11 @@ impl Sclient<'_> {
 
     /// Runs every rate for every mix, several times. Omits stopped runs.
     fn sweeps(&self, [all, none]: [f64; 2], table: &mut RecordTable) -> Result<(), Failure> {
-        let (done, of) = (&mut 0, self.extent.rates.len() as u64 * 3);
+        let (done, total) = (&mut 0, self.extent.rates.len() as u64 * 3);
         for &load in self.extent.rates {
             for mix in Mix::EVERY {
-                let words = format!("{}, {load} x {none:.0}/s", mix.name());
-                self.conditions.progress.step(*done, of, &words);
+                let message = format!("{}, {load} x {none:.0}/s", mix.name());
+                self.conditions.progress.step(*done, total, &message);
                 *done += 1;
                 let own = if mix == Mix::All { all } else { none };
                 if mix == Mix::Dynamic {
@@ -245,8 +245,8 @@ mod tests {
         let records = (1..=5).find_map(|number| accounted(&number));
         let records = records.expect("one of five studies is accounted for");
         let packed = |mix| places(&records, mix, "packed");
-        assert!(packed(Mix::All).iter().all(|place| place.1 == 1.0));
-        assert!(packed(Mix::None).iter().all(|place| place.1.is_nan()));
+        assert!(packed(Mix::All).iter().all(|point| point.1 == 1.0));
+        assert!(packed(Mix::None).iter().all(|point| point.1.is_nan()));
         let rejected = places(&records, Mix::None, "rejected_per_s");
         assert!(rejected.last().unwrap().1 > 0.0, "{rejected:?}");
     }

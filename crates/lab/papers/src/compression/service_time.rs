@@ -166,7 +166,7 @@ impl<'a> NetworkCells<'a> {
         let witness = self.rows().map(|row| row.number("witness_ms"));
         let witness = most(witness);
         let (all, well) = (self.rows().count(), self.rows().filter(within).count());
-        let told = worst.map_or_else(String::new, |row| {
+        let worst_case = worst.map_or_else(String::new, |row| {
             format!(
                 "; the farthest off is {}, {}: {:.1} ms, computed {:.1} ms",
                 row.text("reply"),
@@ -178,7 +178,7 @@ impl<'a> NetworkCells<'a> {
         Check::instrument(
             well == all && all > 0,
             format!(
-                "{well} of {all} exchanges without decoding, by the medians of their phases, take what the line takes by arithmetic, within {:.1} % and {PROGRAMS_MS} ms for the programs at its ends and what those waited for a processor (a witness was woken {witness:.1} ms late at most; {WAKES} times its lateness is allowed, up to {STALL_MS} ms){told}.",
+                "{well} of {all} exchanges without decoding, by the medians of their phases, take what the line takes by arithmetic, within {:.1} % and {PROGRAMS_MS} ms for the programs at its ends and what those waited for a processor (a witness was woken {witness:.1} ms late at most; {WAKES} times its lateness is allowed, up to {STALL_MS} ms){worst_case}.",
                 100.0 * SHARE
             ),
         )

@@ -22,7 +22,7 @@ pub(super) struct Sizes {
 
 impl Sizes {
     /// Measures an idle proxy's replies to clients without `Accept-Encoding` and to clients that ask for compression.
-    pub(super) fn of(
+    pub(super) fn measure(
         testbed: &Testbed,
         proxy: &ProxyUnderTest,
         stop: &AtomicBool,

@@ -6,7 +6,7 @@ use posthaste_study::{Check, Figure, MEDIANS, NOISE, Plot, Records};
 use posthaste_units::Span;
 
 use super::paper;
-use super::replies::{self, of};
+use super::replies::{self, estimate_of};
 use crate::planned::THESIS;
 
 pub(crate) static FIGURE: Figure = Figure {
@@ -33,7 +33,7 @@ fn sizes(records: &Records) -> Bars {
         interval: None,
     };
     let group = |size: Size| {
-        let ours = |column| of(records, size, column).median;
+        let ours = |column| estimate_of(records, size, column).median;
         let theirs = paper::reply(size);
         Group {
             label: size.name().to_owned(),
@@ -63,8 +63,8 @@ fn times(records: &Records) -> Chart {
     );
     let ours = |name: &str, column: &str, factor: f64| {
         let points = Size::ALL.map(|size| {
-            let time = of(records, size, column);
-            let bytes = of(records, size, "body_bytes").median;
+            let time = estimate_of(records, size, column);
+            let bytes = estimate_of(records, size, "body_bytes").median;
             let [median, low, high] = [time.median, time.low, time.high].map(|ms| ms * factor);
             Point::new(bytes, median).with_interval(low, high)
         });
@@ -133,7 +133,7 @@ fn worst(value: impl Fn(Size) -> f64) -> (Size, f64) {
 }
 
 fn sized(records: &Records) -> [Check; 4] {
-    let ours = |size, column| of(records, size, column).median;
+    let ours = |size, column| estimate_of(records, size, column).median;
     let (size, most) = worst(|size| apart(ours(size, "body_bytes"), paper::reply(size).bytes));
     let packed_apart = |size| match size {
         Size::Hello => 0.0,
@@ -189,7 +189,7 @@ fn sized(records: &Records) -> [Check; 4] {
 }
 
 fn timed(records: &Records) -> [Check; 2] {
-    let ours = |size, column| of(records, size, column).median;
+    let ours = |size, column| estimate_of(records, size, column).median;
     let [first, last] = [Size::Lite, Size::Heavy5];
     let growth = ours(last, "compression_ms") / ours(first, "compression_ms");
     let theirs = paper::reply(last).compression / paper::reply(first).compression;

@@ -40,7 +40,7 @@ fn theirs(others: OtherClients) -> [f64; paper::RATES.len()] {
 }
 
 fn plot(records: &Records) -> Vec<Plot> {
-    let group = |(place, rate): (usize, f64)| {
+    let group = |(index, rate): (usize, f64)| {
         let pair = |others: OtherClients| {
             let bar = |role, value: f64, interval| Bar {
                 label: String::new(),
@@ -55,7 +55,7 @@ fn plot(records: &Records) -> Vec<Plot> {
             });
             [
                 bar(Role::Ours, seconds(records, others, rate), ends),
-                bar(Role::Paper, theirs(others)[place], None),
+                bar(Role::Paper, theirs(others)[index], None),
             ]
         };
         Group {
@@ -146,10 +146,10 @@ fn claims(records: &Records) -> Vec<Check> {
                 .iter()
                 .all(|rate| slow(others, *rate) == (*rate >= first))
     };
-    let told = |others| {
+    let listed = |others| {
         let pair = |rate: &f64| {
-            let place = paper::RATES.iter().position(|known| known == rate);
-            let paper = place.map_or(f64::NAN, |place| theirs(others)[place]);
+            let index = paper::RATES.iter().position(|known| known == rate);
+            let paper = index.map_or(f64::NAN, |index| theirs(others)[index]);
             format!("{:.1} s at {rate}/s (paper: {paper:.1})", at(others, *rate))
         };
         rates.iter().map(pair).collect::<Vec<_>>().join(", ")
@@ -160,12 +160,12 @@ fn claims(records: &Records) -> Vec<Check> {
     vec![
         Check::claim(
             only_from(OtherClients::All, ALL_FROM),
-            format!("All compressed: slow from {ALL_FROM}/s on: {}.", told(OtherClients::All)),
+            format!("All compressed: slow from {ALL_FROM}/s on: {}.", listed(OtherClients::All)),
         )
         .because(FASTER),
         Check::claim(
             only_from(OtherClients::Dynamic, DYNAMIC_FROM),
-            format!("Dynamic: slow at {DYNAMIC_FROM}/s only: {}.", told(OtherClients::Dynamic)),
+            format!("Dynamic: slow at {DYNAMIC_FROM}/s only: {}.", listed(OtherClients::Dynamic)),
         )
         .because(FASTER),
         Check::claim(

@@ -19,7 +19,7 @@ pub(super) static STUDY: Study = Study {
     name: "wsqos-marking-cost",
     needs: Needs::Processor,
     core: false,
-    run: |conditions| study(conditions, &MarkingCostExtent::of(conditions.full)),
+    run: |conditions| study(conditions, &MarkingCostExtent::new(conditions.full)),
 };
 
 /// Names of the three paths of a request.
@@ -48,7 +48,7 @@ struct MarkingCostExtent {
 }
 
 impl MarkingCostExtent {
-    const fn of(full: bool) -> Self {
+    const fn new(full: bool) -> Self {
         Self {
             rates: if full {
                 &[0.4, 0.6, 0.8, 0.9, 1.0, 1.2, 1.4]
@@ -65,7 +65,7 @@ impl MarkingCostExtent {
 
 fn study(conditions: &Conditions<'_>, extent: &MarkingCostExtent) -> Result<Records, Failure> {
     let mut records = Records::new();
-    let testbed = Testbed::of(&message())?;
+    let testbed = Testbed::with_message(&message())?;
     testbed.describe(&mut records, conditions);
     records.set_parameter("reply", format!("{} bytes of SOAP", testbed.length));
     records.set_parameter("gateway", GATEWAY.trim_end().replace('\n', "; "));
@@ -125,9 +125,11 @@ fn beside(
 ) -> Result<(), Failure> {
     let mut both = plan(testbed, plain, closed(extent));
     both.requests.push(request(marking.address));
-    for turn in 0..extent.pairs {
-        conditions.progress.step(turn, extent.pairs, "side by side");
-        both.seed = Seed(conditions.seed.0.wrapping_add(turn));
+    for number in 0..extent.pairs {
+        conditions
+            .progress
+            .step(number, extent.pairs, "side by side");
+        both.seed = Seed(conditions.seed.0.wrapping_add(number));
         let parts = side_by_side([plain, marking], &both, conditions.stop)?;
         let Some([plain, marking]) = parts.map(|parts| parts.map(|part| part.reply_us)) else {
             break;
@@ -164,10 +166,10 @@ fn at_rates(
     table: &mut RecordTable,
 ) -> Result<(), Failure> {
     for (done, &load) in (0..).zip(extent.rates) {
-        let words = format!("{load} x {capacity:.0}/s");
+        let message = format!("{load} x {capacity:.0}/s");
         conditions
             .progress
-            .step(done, extent.rates.len() as u64, &words);
+            .step(done, extent.rates.len() as u64, &message);
         for repetition in 1..=extent.repetitions {
             for (who, proxy) in WHOS.iter().zip(proxies) {
                 let pace = sweep::load(load * capacity, capacity, extent.length)?;

@@ -19,7 +19,7 @@ pub(super) static STUDY: Study = Study {
     name: "wsqos-diffserv",
     needs: Needs::Processor,
     core: false,
-    run: |conditions| study(conditions, &SelectionExtent::of(conditions.full)),
+    run: |conditions| study(conditions, &SelectionExtent::new(conditions.full)),
 };
 
 /// The thesis's request rates.
@@ -34,7 +34,7 @@ struct SelectionExtent {
 }
 
 impl SelectionExtent {
-    const fn of(full: bool) -> Self {
+    const fn new(full: bool) -> Self {
         Self {
             rates: &RATES,
             repetitions: if full { 3 } else { 1 },
@@ -69,12 +69,12 @@ fn study(conditions: &Conditions<'_>, extent: &SelectionExtent) -> Result<Record
     let mut table = RecordTable::with(first.iter().chain(&outcomes).chain(&last).copied());
     // Two rates at a time. More would take CPU time from each other.
     let turns = (1..=extent.repetitions)
-        .flat_map(|turn| extent.rates.chunks(2).map(move |rates| (turn, rates)));
+        .flat_map(|round| extent.rates.chunks(2).map(move |rates| (round, rates)));
     let all = extent.repetitions * extent.rates.len().div_ceil(2) as u64;
     for (done, (repetition, rates)) in (0..).zip(turns) {
         let rates_in_words: Vec<String> = rates.iter().map(f64::to_string).collect();
-        let words = format!("{} requests a second", rates_in_words.join(" and "));
-        conditions.progress.step(done, all, &words);
+        let message = format!("{} requests a second", rates_in_words.join(" and "));
+        conditions.progress.step(done, all, &message);
         let seed = conditions.seed.numbered("turn", repetition);
         let (finished, witness) = match side_by_side(conditions, extent, rates, seed) {
             Ok(Some(finished)) => finished,
@@ -108,7 +108,7 @@ fn side_by_side(
 ) -> Result<Option<(Vec<FinishedRun>, Span)>, Failure> {
     let stop = Arc::<AtomicBool>::default();
     let cells = rates.iter().flat_map(|rate| {
-        let of = move |marks| {
+        let points = move |marks| {
             BACKGROUNDS.map(|background| MarkedRun {
                 marks,
                 background,
@@ -118,7 +118,7 @@ fn side_by_side(
                 length: extent.length,
             })
         };
-        MarkingPoint::ALL.into_iter().flat_map(of)
+        MarkingPoint::ALL.into_iter().flat_map(points)
     });
     let mut witness = Duration::ZERO;
     let finished = std::thread::scope(|scope| {
@@ -155,8 +155,8 @@ fn row((cell, run, outcome): &FinishedRun, repetition: u64, witness: Span) -> Ve
         EmulationVerdict::Lost { packets } => packets,
         EmulationVerdict::OnTime | EmulationVerdict::Late { .. } => 0,
     };
-    let bytes = |place: usize| {
-        let class = outcome.down.classes.get(place);
+    let bytes = |class_index: usize| {
+        let class = outcome.down.classes.get(class_index);
         class.map_or(f64::NAN, |class| {
             (class.guaranteed.bytes + class.borrowed.bytes) as f64
         })

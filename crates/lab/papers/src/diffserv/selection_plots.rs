@@ -69,9 +69,9 @@ pub(super) fn ideal_checks<const PLACE: usize>(records: &Records) -> Vec<Check> 
 }
 
 /// Replies over requests with one background.
-fn over_rate(records: &Records, title: &str, marks: &[MarkingPoint], place: usize) -> Vec<Plot> {
-    let background = BACKGROUNDS[place];
-    let title = format!("{title}, others sending {} kbyte/s", NAMES[place]);
+fn over_rate(records: &Records, title: &str, marks: &[MarkingPoint], index: usize) -> Vec<Plot> {
+    let background = BACKGROUNDS[index];
+    let title = format!("{title}, others sending {} kbyte/s", NAMES[index]);
     let x = Axis::linear("request rate", Unit::PerSecond);
     let y = Axis::linear("replies", Unit::PerSecond);
     let mut chart = Chart::new(title, x, y);
@@ -106,8 +106,8 @@ fn accounted(records: &Records) -> Vec<Check> {
         ),
     ];
     for marks in MarkingPoint::ALL {
-        let of = rows.iter().filter(|row| row.text("marks") == marks.name());
-        let (af, rest) = of.fold((0.0, 0.0), |(af, rest), row| {
+        let own_rows = rows.iter().filter(|row| row.text("marks") == marks.name());
+        let (af, rest) = own_rows.fold((0.0, 0.0), |(af, rest), row| {
             (af + row.number("af_bytes"), rest + row.number("rest_bytes"))
         });
         let share = af / (af + rest);
@@ -131,8 +131,8 @@ fn accounted(records: &Records) -> Vec<Check> {
 /// The gain, compared with the thesis's.
 fn gains(records: &Records, background: u64) -> Check {
     let gain = |rate: f64| {
-        let of = |marks| at(records, marks, background, rate);
-        of(MarkingPoint::Gateway) - of(MarkingPoint::Nobody)
+        let value = |marks| at(records, marks, background, rate);
+        value(MarkingPoint::Gateway) - value(MarkingPoint::Nobody)
     };
     let gains = RATES.map(gain);
     let (worst, best) = (least(gains), most(gains));

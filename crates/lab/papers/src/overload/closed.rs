@@ -14,7 +14,7 @@ pub(super) static STUDY: Study = Study {
     name: "overload-closed-loop",
     needs: Needs::Processor,
     core: true,
-    run: |conditions| study(conditions, &ClosedLoopExtent::of(conditions.full)),
+    run: |conditions| study(conditions, &ClosedLoopExtent::new(conditions.full)),
 };
 
 /// Length and density of the measurements.
@@ -25,7 +25,7 @@ pub(super) struct ClosedLoopExtent {
 }
 
 impl ClosedLoopExtent {
-    fn of(full: bool) -> Self {
+    fn new(full: bool) -> Self {
         if full {
             Self {
                 clients: &[
@@ -66,8 +66,8 @@ pub(super) fn study(
         clients.flat_map(move |clients| RequestForm::PAIR.map(|form| (repetition, *clients, form)))
     });
     for (done, (repetition, clients, form)) in points.enumerate() {
-        let words = format!("sweep {repetition}, {}, {clients} clients", form.name());
-        conditions.progress.step(done as u64, total, &words);
+        let message = format!("sweep {repetition}, {}, {clients} clients", form.name());
+        conditions.progress.step(done as u64, total, &message);
         let pace = Pace::Closed {
             clients,
             length: extent.length,
@@ -105,13 +105,14 @@ fn middles(runs: &RecordTable, extent: &ClosedLoopExtent) -> RecordTable {
     ]);
     for form in RequestForm::PAIR {
         for clients in extent.clients {
-            let of = |column: &str| {
+            let estimate_of = |column: &str| {
                 let rows = runs.rows().filter(|row| {
                     row.text("form") == form.key() && row.number("load") == f64::from(*clients)
                 });
                 estimate(&rows.map(|row| row.number(column)).collect::<Vec<_>>())
             };
-            let (response, throughput) = (of("response_ms"), of("throughput_per_s"));
+            let (response, throughput) =
+                (estimate_of("response_ms"), estimate_of("throughput_per_s"));
             let numbers = [response, throughput].map(|e| [e.median, e.low, e.high]);
             let head = [form.key().into(), f64::from(*clients).into()];
             points.push(

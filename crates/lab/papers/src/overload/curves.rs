@@ -62,7 +62,7 @@ pub(super) fn over_rate(records: &Records, title: &str, y: Axis, forms: &[Reques
     chart.notes = forms
         .iter()
         .map(|form| {
-            let number = |what: &str| records.number(&format!("capacity {}{what}", form.key()));
+            let number = |suffix: &str| records.number(&format!("capacity {}{suffix}", form.key()));
             let (capacity, low, high) = (number(""), number(" low"), number(" high"));
             let share = capacity / page;
             format!(
@@ -102,11 +102,11 @@ pub(super) struct FittedLine {
 pub(super) fn fit(places: &[(f64, f64)]) -> FittedLine {
     let count = places.len() as f64;
     let mean = |value: fn(&(f64, f64)) -> f64| places.iter().map(value).sum::<f64>() / count;
-    let (x, y) = (mean(|place| place.0), mean(|place| place.1));
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
     let sum = |value: &dyn Fn(f64, f64) -> f64| {
         places
             .iter()
-            .map(|place| value(place.0 - x, place.1 - y))
+            .map(|point| value(point.0 - x, point.1 - y))
             .sum::<f64>()
     };
     let (xx, xy, yy) = (

@@ -51,7 +51,7 @@ fn plot(records: &Records) -> Vec<Plot> {
 pub(crate) fn answer(records: &Records) -> String {
     let left = RequestForm::PAIR.map(|form| {
         let curve = places(records, form, "throughput_per_s");
-        100.0 * nearest(&curve, 3.0) / most(curve.iter().map(|place| place.1))
+        100.0 * nearest(&curve, 3.0) / most(curve.iter().map(|point| point.1))
     });
     let [service, page] =
         RequestForm::PAIR.map(|form| records.number(&format!("capacity {}", form.key())));
@@ -84,8 +84,8 @@ fn checks(records: &Records) -> Vec<Check> {
     }
     for form in [RequestForm::Service, RequestForm::Page] {
         let curve = places(records, form, "throughput_per_s");
-        let (at, peak) = curve.iter().fold((f64::NAN, 0.0), |best, place| {
-            if place.1 > best.1 { *place } else { best }
+        let (at, peak) = curve.iter().fold((f64::NAN, 0.0), |best, point| {
+            if point.1 > best.1 { *point } else { best }
         });
         let last = nearest(&curve, 3.0);
         checks.push(Check::claim(

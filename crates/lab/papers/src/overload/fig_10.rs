@@ -57,8 +57,8 @@ fn checks(records: &Records) -> Vec<Check> {
     for (begin, form) in begins.iter_mut().zip(RequestForm::PAIR) {
         let own = records.number(&format!("capacity {}", form.key())) / page;
         let curve = places(records, form, "rejected_per_s");
-        let rejects = |place: &&(f64, f64)| place.1 > 0.01 * place.0 * page;
-        *begin = curve.iter().find(rejects).map_or(f64::NAN, |place| place.0);
+        let rejects = |point: &&(f64, f64)| point.1 > 0.01 * point.0 * page;
+        *begin = curve.iter().find(rejects).map_or(f64::NAN, |point| point.0);
         checks.push(Check::claim(
             *begin > 0.93 * own,
             format!("{}: nothing (less than 1 %) is rejected up to its capacity, {own:.2} of the page's; the first rate at which more is, is {:.2}.", form.name(), *begin),

@@ -18,7 +18,7 @@ pub(super) static STUDY: Study = Study {
     name: "overload-open-loop",
     needs: Needs::Processor,
     core: true,
-    run: |conditions| study(conditions, &OpenLoopExtent::of(conditions.full)),
+    run: |conditions| study(conditions, &OpenLoopExtent::new(conditions.full)),
 };
 
 /// Length and density of the measurements.
@@ -34,7 +34,7 @@ pub(super) struct OpenLoopExtent {
 }
 
 impl OpenLoopExtent {
-    fn of(full: bool) -> Self {
+    fn new(full: bool) -> Self {
         if full {
             Self {
                 rates: &[
@@ -146,14 +146,15 @@ fn sweeps(
     let total = extent.repetitions * extent.rates.len() as u64;
     let page = capacity[RequestForm::Page as usize];
     for repetition in 1..=extent.repetitions {
-        for (place, &load) in extent.rates.iter().enumerate() {
-            let done = (repetition - 1) * extent.rates.len() as u64 + place as u64;
-            let words = format!("sweep {repetition}, {load} x the page's capacity of {page:.0}/s");
-            conditions.progress.step(done, total, &words);
-            let asked = |form: &RequestForm| {
+        for (index, &load) in extent.rates.iter().enumerate() {
+            let done = (repetition - 1) * extent.rates.len() as u64 + index as u64;
+            let message =
+                format!("sweep {repetition}, {load} x the page's capacity of {page:.0}/s");
+            conditions.progress.step(done, total, &message);
+            let is_measured = |form: &RequestForm| {
                 *form != RequestForm::Compressed || extent.compressed.contains(&load)
             };
-            for form in RequestForm::ALL.into_iter().filter(asked) {
+            for form in RequestForm::ALL.into_iter().filter(is_measured) {
                 let own = capacity[form as usize];
                 let mut plan = overload(testbed, form, load * page, own, extent.length)?;
                 plan.seed = Seed(conditions.seed.0.wrapping_add(repetition));
@@ -181,10 +182,10 @@ fn overload(
 
 /// Computes the capacities from all overloaded runs, and each point from its runs.
 fn summarise(records: &mut Records) {
-    let of = |records: &Records,
-              form: RequestForm,
-              wanted: &dyn Fn(f64) -> bool,
-              column: &str|
+    let values_of = |records: &Records,
+                     form: RequestForm,
+                     wanted: &dyn Fn(f64) -> bool,
+                     column: &str|
      -> Vec<f64> {
         let rows = records.table("runs").rows();
         rows.filter(|row| row.text("form") == form.key() && wanted(row.number("load")))
@@ -192,7 +193,7 @@ fn summarise(records: &mut Records) {
             .collect()
     };
     for form in RequestForm::ALL {
-        let plateau = of(
+        let plateau = values_of(
             records,
             form,
             &|load| load >= OVERLOADED,
@@ -223,11 +224,11 @@ fn summarise(records: &mut Records) {
         i,
     ]);
     for form in RequestForm::ALL {
-        let mut loads = of(records, form, &|_| true, "load");
+        let mut loads = values_of(records, form, &|_| true, "load");
         loads.sort_by(f64::total_cmp);
         loads.dedup();
         for load in loads {
-            let values = |column| of(records, form, &|other| other == load, column);
+            let values = |column| values_of(records, form, &|other| other == load, column);
             let rate = estimate(&values("offered_per_s")).median;
             let mut row = vec![
                 form.key().into(),

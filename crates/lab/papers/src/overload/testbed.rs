@@ -92,7 +92,7 @@ impl ShopTestbed {
             compression: Some(GZIP_LEVEL),
             ..BookshopConfig::default()
         };
-        let (running, threads) = ServingThreads::of(|| Ok(start(config)?))?;
+        let (running, threads) = ServingThreads::started_by(|| Ok(start(config)?))?;
         Ok(Self {
             shop: running,
             isbn: Catalogue::new(BOOKS, seed).books()[0].isbn.clone(),

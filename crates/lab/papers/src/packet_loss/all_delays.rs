@@ -6,7 +6,7 @@ use posthaste_study::{Check, MEDIANS, Plot};
 use super::cells::Cells;
 use super::curves::{curve, positions};
 use super::line::{DELAYS, NetworkLine};
-use super::words;
+use super::positions;
 
 /// Bandwidth in the paper's figures, in kbit/s.
 const KBIT: u32 = 1000;
@@ -41,14 +41,14 @@ pub(super) fn checks(all: &[Cells<'_>]) -> Vec<Check> {
         let sensitive = DELAYS.map(|ms| (ms, cells.sensitive(NetworkLine { kbit: KBIT, ms })));
         let as_claimed = |found: &&(u32, Vec<u32>)| found.1.iter().copied().eq(late.clone());
         let like = sensitive.iter().filter(as_claimed).count();
-        let told: Vec<String> = sensitive
+        let sentences: Vec<String> = sensitive
             .chunk_by(|before, after| before.1 == after.1)
             .map(|same| {
                 let delays: Vec<u32> = same.iter().map(|(ms, _)| *ms).collect();
                 format!(
                     "{} at {} ms",
-                    words::listed(&same[0].1),
-                    words::listed(&delays)
+                    positions::listed(&same[0].1),
+                    positions::listed(&delays)
                 )
             })
             .collect();
@@ -72,7 +72,7 @@ pub(super) fn checks(all: &[Cells<'_>]) -> Vec<Check> {
                 late.start(),
                 late.end(),
                 DELAYS.len(),
-                told.join("; ")
+                sentences.join("; ")
             ),
         ).because(reason).better_if(repaired));
     }

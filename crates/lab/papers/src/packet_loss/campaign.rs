@@ -62,14 +62,14 @@ impl<'a> Campaign<'a> {
         if jobs.len() > MOST {
             return Err(format!("{} transactions in one run: {MOST} at most", jobs.len()).into());
         }
-        let told = |over: usize| {
-            let words = format!("{name}, {} transactions", jobs.len());
+        let report = |over: usize| {
+            let message = format!("{name}, {} transactions", jobs.len());
             let progress = self.conditions.progress;
-            progress.step(over as u64, jobs.len() as u64, &words);
+            progress.step(over as u64, jobs.len() as u64, &message);
         };
         let seed = format!("{key} {}", self.table.len());
         let seed = self.conditions.seed.child(&seed);
-        let run = testbed::run(ends, jobs, seed, self.conditions, told)?;
+        let run = testbed::run(ends, jobs, seed, self.conditions, report)?;
         let outcome = run.outcome;
         self.lateness.merge(&outcome.lateness);
         self.real_time &= outcome.real_time;

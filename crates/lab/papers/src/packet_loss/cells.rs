@@ -37,12 +37,13 @@ pub(super) fn summarise(records: &mut Records, others: &RecordTable) {
     let counts =
         |row: &RecordRow<'_>| row.number("varies") == 1.0 && row.number("displaced") == 0.0;
     for row in rows.filter(counts) {
-        let place = ["kbit", "ms", "position", "second"].map(|column| row.number(column) as u64);
-        let key = (row.text("kernel"), row.text("service"), place);
+        let parameters =
+            ["kbit", "ms", "position", "second"].map(|column| row.number(column) as u64);
+        let key = (row.text("kernel"), row.text("service"), parameters);
         groups.entry(key).or_default().push(row);
     }
-    for ((kernel, service, place), rows) in groups {
-        let of = |column: &str| {
+    for ((kernel, service, parameters), rows) in groups {
+        let estimate_of = |column: &str| {
             let values: Vec<f64> = rows.iter().map(|row| row.number(column)).collect();
             estimate(&values)
         };
@@ -50,11 +51,11 @@ pub(super) fn summarise(records: &mut Records, others: &RecordTable) {
             .iter()
             .filter(|row| row.number("server_timeouts") > 0.0);
         let mut row = vec![kernel.into(), service.into()];
-        row.extend(place.map(RecordValue::from));
+        row.extend(parameters.map(RecordValue::from));
         row.extend([rows.len(), timed_out.count()].map(|count| RecordValue::from(count as u64)));
-        let time = of("response_ms");
+        let time = estimate_of("response_ms");
         row.extend([time.median, time.low, time.high].map(RecordValue::from));
-        row.extend(PARTS.map(|part| RecordValue::from(of(part).median)));
+        row.extend(PARTS.map(|part| RecordValue::from(estimate_of(part).median)));
         cells.push(row);
     }
     records.set_table("cells", cells);
@@ -75,7 +76,7 @@ pub(super) struct Cells<'a> {
 
 impl<'a> Cells<'a> {
     /// Cells with segments of the usual size.
-    pub(super) const fn of(
+    pub(super) const fn new(
         records: &'a Records,
         ends: (&'static str, &'static str),
         service: &'static PaperService,
@@ -165,6 +166,6 @@ impl<'a> Cells<'a> {
 
 /// Returns the quantile `share` of `sorted` values, or NaN if there are none.
 pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let place = (share * sorted.len().saturating_sub(1) as f64).round();
-    sorted.get(place as usize).copied().unwrap_or(f64::NAN)
+    let rank = (share * sorted.len().saturating_sub(1) as f64).round();
+    sorted.get(rank as usize).copied().unwrap_or(f64::NAN)
 }

@@ -102,7 +102,7 @@ mod tests {
         // Expected: a fifth of 120. Fewer than 5 or more than 60 have a probability of one in a million.
         assert!((5..=60).contains(&with_loss), "{with_loss}");
         assert_eq!((loss_2_percent::FIGURE.plot)(&records).len(), 3);
-        let told = (loss_2_percent::FIGURE.checks)(&records);
-        assert_eq!(told.len(), 12);
+        let checks = (loss_2_percent::FIGURE.checks)(&records);
+        assert_eq!(checks.len(), 12);
     }
 }

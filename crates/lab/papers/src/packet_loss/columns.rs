@@ -52,10 +52,10 @@ pub(super) fn row(
 ) -> Vec<RecordValue> {
     let mut row = vec![key.into(), job.service.key.into()];
     let mut positions = job.drops.positions();
-    let place = [job.line.kbit, job.line.ms].map(Some);
+    let line = [job.line.kbit, job.line.ms].map(Some);
     let lost = [positions.next(), positions.next()];
     row.extend(
-        [place, lost]
+        [line, lost]
             .concat()
             .into_iter()
             .map(|n| count(n.unwrap_or(0))),

@@ -11,7 +11,7 @@ use super::stack::{LINUX, OF_FREEBSD};
 
 /// Cells of each kernel, the paper's first.
 pub(super) fn of_both<'a>(records: &'a Records, service: &'static PaperService) -> [Cells<'a>; 2] {
-    kernel::BOTH.map(|kernel| Cells::of(records, (kernel.key, kernel.name), service))
+    kernel::BOTH.map(|kernel| Cells::new(records, (kernel.key, kernel.name), service))
 }
 
 /// Cells in the figures of Linux: this machine's kernels, and the paper's in simulation.

@@ -36,9 +36,9 @@ impl Rung {
     }
 
     /// Position and kind.
-    fn what(&self) -> &str {
+    fn kind(&self) -> &str {
         match self.label.rsplit_once(' ') {
-            Some((what, _)) if self.again => what,
+            Some((kind, _)) if self.again => kind,
             _ => &self.label,
         }
     }
@@ -99,7 +99,7 @@ pub(super) fn divergence(kernel: &[Rung], model: &[Rung]) -> Option<String> {
                 rung.label
             ));
         };
-        if other.what() != rung.what() {
+        if other.kind() != rung.kind() {
             return Some(format!(
                 "the kernel's {} sends {} and the model's {}",
                 rung.end(),
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    fn words(kernel: Rung, model: Rung) -> Option<String> {
+    fn divergence_of(kernel: Rung, model: Rung) -> Option<String> {
         let syn = rung(Direction::Up, 0.0, "1 syn", false);
         divergence(&[syn.clone(), kernel], &[syn, model])
     }
@@ -163,10 +163,10 @@ mod tests {
     fn the_first_that_differs_is_told_with_its_cause() {
         let down = |sent, label, again| rung(Direction::Down, sent, label, again);
         let answer = |sent| down(sent, "1 syn-ack", false);
-        assert_eq!(words(answer(10.9), answer(10.0)), None);
-        let late = words(answer(13.0), answer(10.0)).unwrap();
+        assert_eq!(divergence_of(answer(10.9), answer(10.0)), None);
+        let late = divergence_of(answer(13.0), answer(10.0)).unwrap();
         assert!(late.starts_with("1 syn-ack of the server leaves 3.0 ms later, an answer"));
-        let timer = words(
+        let timer = divergence_of(
             down(40.0, "1 syn-ack rto", true),
             down(44.0, "1 syn-ack answer", true),
         );
@@ -175,12 +175,12 @@ mod tests {
             timer,
             "1 syn-ack rto (in the model 1 syn-ack answer) of the server leaves 4.0 ms earlier, by a timer"
         );
-        let other = words(answer(10.0), down(10.0, "1 rst", false)).unwrap();
+        let other = divergence_of(answer(10.0), down(10.0, "1 rst", false)).unwrap();
         assert_eq!(
             other,
             "the kernel's server sends 1 syn-ack and the model's 1 rst"
         );
-        let more = words(down(10.0, "2 ack 1", false), answer(10.0)).unwrap();
+        let more = divergence_of(down(10.0, "2 ack 1", false), answer(10.0)).unwrap();
         assert_eq!(more, "the kernel's server sends 2 ack 1 as well");
     }
 }

@@ -7,7 +7,7 @@ use super::curves::of_freebsd;
 use super::line::{NetworkLine, PUBLISHED};
 use super::service::AUTHOR;
 use super::stack::FREEBSD;
-use super::{OF_FREEBSD_DIFFERS, PAPER, SIMULATED, instrument, one_line, simulated, words};
+use super::{OF_FREEBSD_DIFFERS, PAPER, SIMULATED, instrument, one_line, positions, simulated};
 
 const LINE: NetworkLine = PUBLISHED[0];
 
@@ -65,12 +65,12 @@ fn handshake(cells: &Cells<'_>) -> Check {
 /// Cost of a loss that fast retransmit repairs.
 fn early(cells: &Cells<'_>) -> Check {
     let costs = (2..=7).map(|position| cells.ms(LINE, position) - cells.ms(LINE, 0));
-    let told: Vec<String> = costs.clone().map(|ms| format!("{ms:.0}")).collect();
+    let times: Vec<String> = costs.clone().map(|ms| format!("{ms:.0}")).collect();
     Check::claim(
         most(costs.clone()) < 0.5 * PAPER_LATE_MS,
         format!(
             "At positions 2 to 7 a loss costs {} ms; the paper calls it small.",
-            told.join(", ")
+            times.join(", ")
         ),
     )
 }
@@ -81,7 +81,7 @@ fn sensitive(cells: &Cells<'_>) -> Check {
         found.iter().copied().eq(cells.late()),
         format!(
             "A loss makes the server wait for a timeout at positions {} (paper: 8 to 11).",
-            words::listed(&found)
+            positions::listed(&found)
         ),
     )
 }

@@ -7,7 +7,7 @@ use super::curves::{of_both, of_linux};
 use super::line::{NetworkLine, PUBLISHED};
 use super::service::{AUTHOR, SEGMENT};
 use super::stack::LINUX;
-use super::{BUDGET, DIFFERS, PAPER, instrument, one_line, sweep, words};
+use super::{BUDGET, DIFFERS, PAPER, instrument, one_line, positions, sweep};
 
 const LINE: NetworkLine = PUBLISHED[0];
 
@@ -28,7 +28,7 @@ pub(crate) static FIGURE: Figure = Figure {
 
 /// The answer of this run: cost of a loss by position, in 2005 and today.
 pub(crate) fn answer(records: &Records) -> String {
-    let told = |cells: &Cells<'_>| {
+    let costs = |cells: &Cells<'_>| {
         let late: Vec<f64> = cells
             .late()
             .map(|position| cells.ms(LINE, position))
@@ -44,8 +44,8 @@ pub(crate) fn answer(records: &Records) -> String {
     let [then, today] = of_both(records, &AUTHOR);
     format!(
         "The paper: yes, the last three of a reply, because a timeout repairs their loss. Here, TCP as in 2005: {}. Today's Linux: {}.",
-        told(&then),
-        told(&today)
+        costs(&then),
+        costs(&today)
     )
 }
 
@@ -59,12 +59,12 @@ fn checks(records: &Records) -> Vec<Check> {
     ));
     checks.push(Check::claim(
         sensitive.iter().copied().eq(AUTHOR.late(SEGMENT)),
-        format!("With linux-2005 a loss makes the server wait for a timeout at positions {} (paper: 9, 10 and 11).", words::listed(&sensitive)),
+        format!("With linux-2005 a loss makes the server wait for a timeout at positions {} (paper: 9, 10 and 11).", positions::listed(&sensitive)),
     ));
     let sensitive = today.sensitive(LINE);
     checks.push(Check::claim(
         !sensitive.is_empty(),
-        format!("With today's default it does so at positions {}: {:.0}, {:.0} and {:.0} ms for a loss at 9, 10 and 11, {:.0} ms without.", words::listed(&sensitive), today.ms(LINE, 9), today.ms(LINE, 10), today.ms(LINE, 11), today.ms(LINE, 0)),
+        format!("With today's default it does so at positions {}: {:.0}, {:.0} and {:.0} ms for a loss at 9, 10 and 11, {:.0} ms without.", positions::listed(&sensitive), today.ms(LINE, 9), today.ms(LINE, 10), today.ms(LINE, 11), today.ms(LINE, 0)),
     ).because("today's kernel repairs each of these losses without a timeout, by RACK and tail loss probes, since the FIN follows in a packet of its own.").better_if(sensitive.is_empty() && today.is_measured(LINE)));
     checks.extend(simulated(&LINUX.cells(records, &AUTHOR)));
     let handshake = then.ms(LINE, 1) - lossless;
@@ -92,7 +92,7 @@ fn simulated(cells: &Cells<'_>) -> [Check; 3] {
             format!(
                 "{}: a loss makes the server wait for a timeout at positions {} (paper: 9, 10 and 11).",
                 cells.name(),
-                words::listed(&found)
+                positions::listed(&found)
             ),
         ),
         Check::claim(

@@ -9,7 +9,7 @@ use super::line::all;
 use super::remedies::{self, PAIRS};
 use super::variants::{
     AGENT, DEFAULT, FIN, NEITHER, NO_PROBE, NO_RACK, NO_SACK, NO_SACK_AGENT, NOTHING, OLD,
-    REORDERING, SMALL, TIMER, Variant, of,
+    REORDERING, SMALL, TIMER, Variant, variant_of,
 };
 use super::{PAPER, instrument};
 
@@ -45,7 +45,7 @@ struct Figures<'a> {
 }
 
 /// Formats the median of percentages with the quartiles.
-fn told(percents: &[f64]) -> String {
+fn with_quartiles(percents: &[f64]) -> String {
     let [low, median, high] = quartiles(percents);
     format!("{median:.0} % (quartiles {low:.0} and {high:.0} %)")
 }
@@ -108,36 +108,36 @@ impl<'a> Figures<'a> {
         100.0 * sum / count
     }
 
-    /// Counter `what` of a variant's whole run.
-    fn counted(&self, variant: &'static Variant, what: &str) -> f64 {
+    /// Counter `counter` of a variant's whole run.
+    fn counted(&self, variant: &'static Variant, counter: &str) -> f64 {
         let mut rows = self.records.table("variants").rows();
         let row = rows.find(|row| row.text("kernel") == variant.key);
-        row.map_or(f64::NAN, |row| row.number(what))
+        row.map_or(f64::NAN, |row| row.number(counter))
     }
 
     fn is_left(&self) -> Check {
-        let [then, today] = [&OLD, &DEFAULT].map(|base| self.late(of(base, &NOTHING)));
+        let [then, today] = [&OLD, &DEFAULT].map(|base| self.late(variant_of(base, &NOTHING)));
         Check::goal(
             median(&today) < median(&then) / 4.0,
             format!(
                 "The loss of one of the last three packets of data takes {} longer than one in the middle with linux-2005, with today's default {}; on {} lines.",
-                told(&then),
-                told(&today),
+                with_quartiles(&then),
+                with_quartiles(&today),
                 then.len()
             ),
         ).because(NOISE)
     }
 
     fn fin(&self) -> Check {
-        let [apart, on_data] = [of(&DEFAULT, &NOTHING), of(&FIN, &NOTHING)];
+        let [apart, on_data] = [variant_of(&DEFAULT, &NOTHING), variant_of(&FIN, &NOTHING)];
         let [without, with] = [apart, on_data].map(|variant| self.last(variant));
         Check::goal(
             median(&with) > 2.0 * median(&without),
             format!(
                 "What follows the data decides. Today the FIN does, in a packet of its own: the loss of the last packet of data takes {} longer, and {:.0} % of transactions wait for a timer. With the FIN on that packet nothing follows: {} longer, and {:.0} % wait.",
-                told(&without),
+                with_quartiles(&without),
                 self.waited(apart, &[&[0]]),
-                told(&with),
+                with_quartiles(&with),
                 self.waited(on_data, &[&[0]])
             ),
         ).because(NOISE)
@@ -146,7 +146,7 @@ impl<'a> Figures<'a> {
     /// Effects of probes, RACK and SACK, with the FIN on the data.
     fn taken_apart(&self) -> [Check; 3] {
         let [both, no_probe, no_rack, neither, no_sack] =
-            [NOTHING, NO_PROBE, NO_RACK, NEITHER, NO_SACK].map(|change| of(&FIN, &change));
+            [NOTHING, NO_PROBE, NO_RACK, NEITHER, NO_SACK].map(|change| variant_of(&FIN, &change));
         let last = |variant| median(&self.last(variant));
         let late = |variant| median(&self.late(variant));
         [
@@ -171,8 +171,8 @@ impl<'a> Figures<'a> {
                 late(both) < late(no_sack),
                 format!(
                     "Without SACK neither works, and the penalty is back: {} for the last three, {} with SACK.",
-                    told(&self.late(no_sack)),
-                    told(&self.late(both))
+                    with_quartiles(&self.late(no_sack)),
+                    with_quartiles(&self.late(both))
                 ),
             ).because(NOISE),
         ]
@@ -181,7 +181,7 @@ impl<'a> Figures<'a> {
     /// The paper's remedies with its kernel.
     fn remedies(&self) -> [Check; 3] {
         let [plain, timer, reordering, small] =
-            [NOTHING, TIMER, REORDERING, SMALL].map(|change| of(&OLD, &change));
+            [NOTHING, TIMER, REORDERING, SMALL].map(|change| variant_of(&OLD, &change));
         let late = |variant| median(&self.late(variant));
         let lossless = |variant| {
             median(
@@ -228,16 +228,17 @@ impl<'a> Figures<'a> {
 
     /// Gains and limits of the agent.
     fn agent(&self) -> [Check; 4] {
-        let [old, old_agent] = [NOTHING, AGENT].map(|change| of(&OLD, &change));
-        let [no_sack, no_sack_agent] = [NO_SACK, NO_SACK_AGENT].map(|change| of(&FIN, &change));
-        let [sack, sack_agent] = [NOTHING, AGENT].map(|change| of(&FIN, &change));
+        let [old, old_agent] = [NOTHING, AGENT].map(|change| variant_of(&OLD, &change));
+        let [no_sack, no_sack_agent] =
+            [NO_SACK, NO_SACK_AGENT].map(|change| variant_of(&FIN, &change));
+        let [sack, sack_agent] = [NOTHING, AGENT].map(|change| variant_of(&FIN, &change));
         let one: &[&[u32]] = &[&[2], &[1], &[0]];
         let two: &[&[u32]] = &[&PAIRS[0]];
         let [of_one, of_two] = [one, two].map(|losses| self.longer([old_agent, old], losses));
         let of_two_today = self.longer([no_sack_agent, no_sack], two);
         let [of_one_sack, of_two_sack] =
             [one, two].map(|losses| self.longer([sack_agent, sack], losses));
-        let timer = of(&OLD, &TIMER);
+        let timer = variant_of(&OLD, &TIMER);
         [
             Check::goal(
                 of_one < GAIN,

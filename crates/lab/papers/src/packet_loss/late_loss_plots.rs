@@ -9,7 +9,7 @@ use super::remedies::{FARTHEST, PAIRS, SHOWN};
 use super::service::{AUTHOR, LATE, SEGMENT};
 use super::variants::{
     AGENT, Base, DEFAULT, FIN, NEITHER, NO_PROBE, NO_RACK, NO_SACK, NO_SACK_AGENT, NOTHING, OLD,
-    REORDERING, SMALL, SetupChange, TIMER, Variant, of,
+    REORDERING, SMALL, SetupChange, TIMER, Variant, variant_of,
 };
 
 /// Changes that are tried on both kernels.
@@ -49,7 +49,7 @@ pub(super) fn behind(cells: &Cells<'_>, count: u32) -> u32 {
 
 /// Drops of the data packets with these numbers of data packets behind them.
 pub(super) fn drops(cells: &Cells<'_>, lost: &[u32]) -> PlannedDrops {
-    let position = |place: usize| lost.get(place).map_or(0, |count| behind(cells, *count));
+    let position = |index: usize| lost.get(index).map_or(0, |count| behind(cells, *count));
     PlannedDrops::At([position(0), position(1)])
 }
 
@@ -71,7 +71,7 @@ fn by_position(records: &Records, line: NetworkLine) -> Chart {
     chart.series = shown
         .iter()
         .map(|(base, change)| {
-            let variant = of(base, change);
+            let variant = variant_of(base, change);
             let cells = cells(records, variant);
             let points = (0..=FARTHEST).rev().filter_map(|count| {
                 let row = cells.row(line, PlannedDrops::one(behind(&cells, count)))?;
@@ -84,7 +84,7 @@ fn by_position(records: &Records, line: NetworkLine) -> Chart {
             Series::line(variant.name(), points)
         })
         .collect();
-    let none = cells(records, of(&DEFAULT, &NOTHING)).ms(line, 0);
+    let none = cells(records, variant_of(&DEFAULT, &NOTHING)).ms(line, 0);
     chart.marks.push(Mark {
         along: Along::Y,
         at: none,
@@ -113,7 +113,7 @@ fn over_lines(name: &str, percents: &[f64]) -> Bar {
 }
 
 fn distribution(title: &str, records: &Records, groups: Vec<Group>) -> Bars {
-    let lines = cells(records, of(&OLD, &NOTHING)).on_all_lines(Cells::increase);
+    let lines = cells(records, variant_of(&OLD, &NOTHING)).on_all_lines(Cells::increase);
     Bars {
         title: title.to_owned(),
         value: Axis::linear("increase over a loss in the middle", Unit::Share),
@@ -131,7 +131,7 @@ fn remedies(records: &Records) -> Bars {
         label: change.name.to_owned(),
         bars: [&OLD, &FIN]
             .map(|base| {
-                let cells = cells(records, of(base, &change));
+                let cells = cells(records, variant_of(base, &change));
                 over_lines(base.name, &cells.on_all_lines(Cells::increase))
             })
             .into(),
@@ -161,10 +161,10 @@ fn taken_apart(records: &Records) -> Bars {
         }
     };
     let with_fin = TAKEN_APART.map(|change| match change.name {
-        name if name == NOTHING.name => ("FIN on the data", of(&FIN, &change)),
-        name => (name, of(&FIN, &change)),
+        name if name == NOTHING.name => ("FIN on the data", variant_of(&FIN, &change)),
+        name => (name, variant_of(&FIN, &change)),
     });
-    let groups = [("FIN apart, the default", of(&DEFAULT, &NOTHING))]
+    let groups = [("FIN apart, the default", variant_of(&DEFAULT, &NOTHING))]
         .into_iter()
         .chain(with_fin)
         .map(group)
@@ -181,7 +181,7 @@ fn agent(records: &Records, base: &'static Base, changes: [SetupChange; 2]) -> B
     let one: [&[u32]; 4] = [&[3], &[2], &[1], &[0]];
     let group = |lost: &[u32]| {
         let bar = |(name, change): (&str, &SetupChange)| {
-            let cells = cells(records, of(base, change));
+            let cells = cells(records, variant_of(base, change));
             let row = cells.row(line, drops(&cells, lost));
             let number = |name| row.map_or(f64::NAN, |row| row.number(name));
             Bar {
@@ -203,7 +203,7 @@ fn agent(records: &Records, base: &'static Base, changes: [SetupChange; 2]) -> B
         }
     };
     let pairs = PAIRS.iter().map(|pair| pair.as_slice());
-    let of_what = of(base, &changes[0]).name();
+    let of_what = variant_of(base, &changes[0]).name();
     Bars {
         title: format!("{of_what}: {} kbit/s, {} ms", line.kbit, line.ms),
         value: Axis::linear("response time", Unit::Millis),

@@ -44,8 +44,8 @@ pub(super) enum PlannedDrops {
 
 /// All 56 combinations.
 pub(super) fn all() -> impl Iterator<Item = NetworkLine> {
-    let of = |kbit| DELAYS.map(|ms| NetworkLine { kbit, ms });
-    BANDWIDTHS.into_iter().flat_map(of)
+    let lines = |kbit| DELAYS.map(|ms| NetworkLine { kbit, ms });
+    BANDWIDTHS.into_iter().flat_map(lines)
 }
 
 impl PlannedDrops {

@@ -43,7 +43,7 @@ struct Chance {
 }
 
 impl Chance {
-    fn of(records: &Records, kernel: &'static KernelSetup) -> Self {
+    fn from_records(records: &Records, kernel: &'static KernelSetup) -> Self {
         let rows = || {
             let rows = records.table("transactions").rows();
             rows.filter(|row| row.text("kernel") == kernel.key && row.number("varies") == 1.0)
@@ -54,11 +54,11 @@ impl Chance {
             .filter(|row| !lost(row))
             .map(|row| row.number("packets"));
         let mut all = Recorder::new();
-        for (place, row) in rows().enumerate() {
+        for (index, row) in rows().enumerate() {
             let taken = row.number("response_ms");
             if taken.is_finite() {
                 // Transactions on separate links are independent of each other, whenever they were made.
-                let at = Span::from_millis(place as u64);
+                let at = Span::from_millis(index as u64);
                 all.record(at, Span::from_secs_f64(taken / 1e3));
             }
         }
@@ -93,7 +93,7 @@ impl Chance {
 }
 
 fn of_both(records: &Records) -> [Chance; 2] {
-    kernel::BOTH.map(|kernel| Chance::of(records, kernel))
+    kernel::BOTH.map(|kernel| Chance::from_records(records, kernel))
 }
 
 fn plot(records: &Records) -> Vec<Plot> {
@@ -117,7 +117,7 @@ fn shares(both: &[Chance; 2]) -> Bars {
             role: Role::Paper,
             ..single("paper", PAPER_SHARES[which])
         };
-        let of = |chance: &Chance| {
+        let chance_bars = |chance: &Chance| {
             let share = chance.shares()[which];
             let measured = Bar {
                 interval: Some(share.interval(0.95)),
@@ -130,7 +130,7 @@ fn shares(both: &[Chance; 2]) -> Bars {
             label: name.to_owned(),
             bars: [paper]
                 .into_iter()
-                .chain(both.iter().flat_map(of))
+                .chain(both.iter().flat_map(chance_bars))
                 .collect(),
         }
     };
@@ -228,7 +228,7 @@ fn as_computed(chance: &Chance) -> Check {
 }
 
 fn as_in_the_paper(chance: &Chance) -> [Check; 2] {
-    let what = [
+    let subjects = [
         "of transactions saw a loss",
         "of those lost one of the last three packets of data",
     ];
@@ -241,7 +241,7 @@ fn as_in_the_paper(chance: &Chance) -> [Check; 2] {
                 "{}: {:.1} % {} (95 %: {:.1} to {:.1} %); the paper has {:.0} %.",
                 chance.kernel.name,
                 100.0 * share.value(),
-                what[which],
+                subjects[which],
                 100.0 * low,
                 100.0 * high,
                 100.0 * paper
@@ -252,7 +252,7 @@ fn as_in_the_paper(chance: &Chance) -> [Check; 2] {
 
 fn is_cheaper(both: &[Chance; 2]) -> Check {
     let [then, today] = both.each_ref().map(|chance| chance.all.summary());
-    let told = |summary: &Summary| {
+    let formatted = |summary: &Summary| {
         let value = |(statistic, name): (Statistic, &str)| {
             format!("{name} {:.0} ms", summary.value(statistic))
         };
@@ -262,8 +262,8 @@ fn is_cheaper(both: &[Chance; 2]) -> Check {
         today.mean < then.mean,
         format!(
             "A line with {PERCENT} % loss is quicker today: {}; with linux-2005 {}.",
-            told(&today),
-            told(&then)
+            formatted(&today),
+            formatted(&then)
         ),
     )
     .because(NOISE)

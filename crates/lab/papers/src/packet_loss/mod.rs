@@ -55,6 +55,7 @@ pub(crate) mod model_2026;
 mod observed;
 mod one_line;
 mod paired;
+mod positions;
 pub(crate) mod quic;
 mod remedies;
 pub(crate) mod remedies_compared;
@@ -67,7 +68,6 @@ mod testbed;
 mod ticks;
 mod trials;
 mod variants;
-mod words;
 
 use posthaste_units::Span;
 

@@ -81,7 +81,7 @@ fn differences(records: &Records) -> Chart {
     let series = |kernel: &'static KernelSetup| {
         let points = rows(records, kernel).map(|row| {
             let mut point = Point::new(row.number("kernel_ms"), apart(&row));
-            point.hint = told(&row);
+            point.hint = hint(&row);
             point
         });
         let mut series = Series::line(kernel.name, points);
@@ -93,7 +93,7 @@ fn differences(records: &Records) -> Chart {
 }
 
 /// Describes a cell in words.
-fn told(row: &RecordRow<'_>) -> String {
+fn hint(row: &RecordRow<'_>) -> String {
     let [kbit, ms, position] = ["kbit", "ms", "position"].map(|column| row.number(column));
     format!(
         "{}, {kbit} kbit/s, {ms} ms, position {position}: {:.0} ms, model {:+.0}",
@@ -141,7 +141,7 @@ fn checks(records: &Records) -> Vec<Check> {
         let explained = others.iter().all(|row| !row.text("parting").is_empty());
         let others: Vec<String> = others
             .iter()
-            .map(|row| format!("{} ({})", told(row), row.text("parting")))
+            .map(|row| format!("{} ({})", hint(row), row.text("parting")))
             .collect();
         if !others.is_empty() {
             checks.push(Check::goal(

@@ -44,7 +44,7 @@ pub(super) struct Dropped {
     pub(super) position: u64,
     pub(super) reason: DropReason,
     /// Offset of its first byte in the reply, if it has data that was not sent before.
-    pub(super) place: Option<u64>,
+    pub(super) offset: Option<u64>,
 }
 
 /// Observations of all transactions.
@@ -126,7 +126,7 @@ impl Traced {
                 direction,
                 position,
                 reason,
-                place: first.and_then(|tcp| tcp.sequence.checked_sub(1)),
+                offset: first.and_then(|tcp| tcp.sequence.checked_sub(1)),
             });
         }
     }
@@ -134,13 +134,14 @@ impl Traced {
     /// Response time by the study's definition. Excludes the time of the client's program.
     pub(super) fn response_time(&self) -> Option<Span> {
         self.response
-            .map(|of| of.t_conn + of.t_req + of.t_proc + of.t_resp)
+            .map(|response| response.t_conn + response.t_req + response.t_proc + response.t_resp)
     }
 
     /// Completion of the reply.
     pub(super) fn end(&self) -> Instant {
-        self.response
-            .map_or(Instant::FAR_FUTURE, |of| self.began + of.total())
+        self.response.map_or(Instant::FAR_FUTURE, |response| {
+            self.began + response.total()
+        })
     }
 
     /// Timeouts of the client's and of the server's end before the reply was complete.
@@ -175,8 +176,8 @@ impl Traced {
     /// of this size.
     pub(super) fn is_displaced(&self, job: &Job, segment: u32) -> bool {
         let other = |(dropped, position): (&Dropped, u32)| {
-            let place = job.service.place(position, segment);
-            place.is_some() && place != dropped.place
+            let offset = job.service.offset(position, segment);
+            offset.is_some() && offset != dropped.offset
         };
         self.dropped.iter().zip(job.drops.positions()).any(other)
     }
@@ -184,8 +185,8 @@ impl Traced {
     /// True if one of the last data packets was dropped in its first transmission.
     pub(super) fn is_late_loss(&self, service: &PaperService, segment: u32) -> bool {
         let first_late = service.late(segment).next();
-        let first_late = first_late.and_then(|position| service.place(position, segment));
-        let is_late = |dropped: &Dropped| dropped.place.is_some() && dropped.place >= first_late;
+        let first_late = first_late.and_then(|position| service.offset(position, segment));
+        let is_late = |dropped: &Dropped| dropped.offset.is_some() && dropped.offset >= first_late;
         self.dropped.iter().any(is_late)
     }
 }

@@ -96,8 +96,8 @@ impl<'a> Paired<'a> {
         for pair in &pairs {
             for later in pair.timers_later() {
                 let elsewhere = TIMERS.len() - 1;
-                let place = usize::try_from(later).unwrap_or(elsewhere);
-                tables.timers[place.min(elsewhere)] += 1;
+                let slot = usize::try_from(later).unwrap_or(elsewhere);
+                tables.timers[slot.min(elsewhere)] += 1;
             }
             let job = &pair.part.job;
             let PlannedDrops::At([position, _]) = job.drops else {
@@ -109,7 +109,7 @@ impl<'a> Paired<'a> {
         for ((service, kbit, ms, position), pairs) in cells {
             let mut row = vec![self.kernel.key.into(), service.into()];
             row.extend([kbit, ms, position].map(|n| RecordValue::from(u64::from(n))));
-            let cell = PairedCell::of(&pairs);
+            let cell = PairedCell::from_runs(&pairs);
             let farthest = |one: &&&PairedRun<'_>, other: &&&PairedRun<'_>| {
                 one.apart().total_cmp(&other.apart())
             };
@@ -158,7 +158,7 @@ impl<'a> Paired<'a> {
     /// Adds both ladders of a transaction. Returns a description of their divergence.
     fn ladders(
         &self,
-        place: &[RecordValue],
+        group: &[RecordValue],
         pair: &PairedRun<'_>,
         table: &mut RecordTable,
     ) -> Result<String, Failure> {
@@ -168,7 +168,7 @@ impl<'a> Paired<'a> {
         let model = divergence::simulated(&trace, simulated.traced.began);
         for (whose, ladder) in [("kernel", &kernel), ("model", &model)] {
             for rung in ladder {
-                let row = place.iter().cloned().chain([whose.into()]);
+                let row = group.iter().cloned().chain([whose.into()]);
                 table.push(row.chain(rung.values()));
             }
         }
@@ -260,14 +260,15 @@ struct PairedCell {
 }
 
 impl PairedCell {
-    fn of(pairs: &[&PairedRun<'_>]) -> Self {
+    fn from_runs(pairs: &[&PairedRun<'_>]) -> Self {
         let times: Vec<[f64; 2]> = pairs.iter().map(|pair| pair.times()).collect();
         let median = |value: &dyn Fn(&[f64; 2]) -> f64| {
             let values: Vec<f64> = times.iter().map(value).collect();
             estimate(&values).median
         };
-        let timeouts =
-            |of: &dyn Fn(&PairedRun<'_>) -> u32| pairs.iter().map(|pair| of(pair)).sum::<u32>();
+        let timeouts = |count: &dyn Fn(&PairedRun<'_>) -> u32| {
+            pairs.iter().map(|pair| count(pair)).sum::<u32>()
+        };
         let steps = pairs.iter().map(|pair| pair.steps_ms());
         Self {
             transactions: pairs.len(),

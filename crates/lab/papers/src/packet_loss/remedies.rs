@@ -144,9 +144,9 @@ fn count(variant: &Variant, results: &Results) -> Vec<RecordValue> {
 #[cfg(test)]
 mod tests {
     use super::super::cells::Cells;
-    use super::super::late_loss_plots::cells as of;
+    use super::super::late_loss_plots::cells as agent_cells;
     use super::super::line::{BANDWIDTHS, DELAYS};
-    use super::super::variants::{AGENT, NOTHING, OLD, of as variant};
+    use super::super::variants::{AGENT, NOTHING, OLD, variant_of};
     use super::super::{instrument, late_loss_2026};
     use super::*;
     use crate::test_study;
@@ -173,7 +173,7 @@ mod tests {
             kbit: 10_000,
             ms: 10,
         };
-        let both = [4, 0].map(|place: usize| &VARIANTS[place]);
+        let both = [4, 0].map(|index: usize| &VARIANTS[index]);
         assert_eq!(both.map(|variant| variant.key), ["2005 agent", "2005"]);
         let Some(records) = test_study::on_links(|conditions| study(conditions, both, &[line], 3))
         else {
@@ -182,7 +182,8 @@ mod tests {
         for check in [instrument::exact(&records), instrument::well(&records)] {
             assert!(check.holds, "{}", check.sentence);
         }
-        let [with, without] = [AGENT, NOTHING].map(|change| of(&records, variant(&OLD, &change)));
+        let [with, without] =
+            [AGENT, NOTHING].map(|change| agent_cells(&records, variant_of(&OLD, &change)));
         let waited = |cells: &Cells<'_>, drops| {
             let row = cells.row(line, drops).unwrap();
             row.number("timed_out")

@@ -138,13 +138,17 @@ fn positions(found: &RemedyResults<'_>) -> Chart {
 }
 
 /// One group per remedy, one bar per stack.
-fn compared(title: &str, value: Axis, of: impl Fn(&SimulatedStack, &'static str) -> f64) -> Bars {
+fn compared(
+    title: &str,
+    value: Axis,
+    value_of: impl Fn(&SimulatedStack, &'static str) -> f64,
+) -> Bars {
     let group = |remedy: Option<Remedy>| {
         let name = trials::name(remedy);
         let bar = |stack: &'static SimulatedStack| Bar {
             parts: vec![(
                 stack.name.to_owned(),
-                (10.0 * of(stack, name)).round() / 10.0,
+                (10.0 * value_of(stack, name)).round() / 10.0,
             )],
             ..Bar::default()
         };
@@ -220,17 +224,17 @@ fn by_position(found: &RemedyResults<'_>) -> Check {
         })
     };
     let [plain, adaptive, own] = [NOTHING, ADAPTIVE, OWN_FIN].map(at);
-    let told = |times: [f64; 4]| times.map(|ms| format!("{ms:.0}")).join(", ");
-    let works = (0..3).all(|place| adaptive[place] < 0.8 * plain[place]);
+    let listed = |times: [f64; 4]| times.map(|ms| format!("{ms:.0}")).join(", ");
+    let works = (0..3).all(|index| adaptive[index] < 0.8 * plain[index]);
     Check::goal(
         works && adaptive[3] > 0.9 * plain[3] && own[3] < 0.8 * plain[3],
         format!(
             "FreeBSD 6.0 at {} kbit/s and {} ms, a loss at position 8, 9, 10 and 11: {} ms; with adaptive duplicate ACKs {} ms: they help at 8 to 10 and not at 11, where the FIN is lost with the data; with the FIN in a packet of its own {} ms.",
             SHOWN.kbit,
             SHOWN.ms,
-            told(plain),
-            told(adaptive),
-            told(own)
+            listed(plain),
+            listed(adaptive),
+            listed(own)
         ),
     )
 }
@@ -306,7 +310,7 @@ fn superfluous(found: &RemedyResults<'_>) -> Check {
 /// All effects together, with random losses.
 fn chance(found: &RemedyResults<'_>) -> Check {
     let mean = |stack, remedy| found.mean(stack, remedy, "chance_ms");
-    let told = |stack: &'static SimulatedStack| {
+    let times = |stack: &'static SimulatedStack| {
         let [plain, adaptive, own, timer, probe] =
             [NOTHING, ADAPTIVE, OWN_FIN, TIMER, PROBE].map(|remedy| mean(stack, remedy));
         let probe = if probe.is_finite() {
@@ -323,7 +327,7 @@ fn chance(found: &RemedyResults<'_>) -> Check {
         mean(&FREEBSD, OWN_FIN) < mean(&FREEBSD, NOTHING),
         format!(
             "{PERCENT} % of loss by chance, mean response time over all lines. {}.",
-            ON.map(told).join(". ")
+            ON.map(times).join(". ")
         ),
     )
 }

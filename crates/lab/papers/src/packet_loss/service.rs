@@ -85,7 +85,7 @@ impl PaperService {
     }
 
     /// Offset in the reply of the data at a position. `None` for a packet without data.
-    pub(super) fn place(&self, position: u32, segment: u32) -> Option<u64> {
+    pub(super) fn offset(&self, position: u32, segment: u32) -> Option<u64> {
         let data = BEFORE + 1..=self.last_data(segment);
         let at = data.contains(&position);
         at.then(|| u64::from(position - BEFORE - 1) * u64::from(segment))
@@ -125,9 +125,9 @@ mod tests {
 
     #[test]
     fn data_has_its_place_in_the_reply() {
-        let places = [2, 3, 11, 12].map(|position| AUTHOR.place(position, SEGMENT));
+        let places = [2, 3, 11, 12].map(|position| AUTHOR.offset(position, SEGMENT));
         assert_eq!(places, [None, Some(0), Some(8 * 1448), None]);
         assert_eq!((AUTHOR.late(524), AUTHOR.reference(524)), (25..=27, 22));
-        assert_eq!(AUTHOR.place(27, 524), Some(24 * 524));
+        assert_eq!(AUTHOR.offset(27, 524), Some(24 * 524));
     }
 }

@@ -70,9 +70,9 @@ pub(super) fn run(conditions: &Conditions<'_>, cells: &[Job]) -> Result<Simulate
         if conditions.stopped() {
             break;
         }
-        let words = format!("{}, {} cells", stack.name, cells.len());
+        let message = format!("{}, {} cells", stack.name, cells.len());
         let progress = conditions.progress;
-        progress.step(done as u64, stack::ALL.len() as u64, &words);
+        progress.step(done as u64, stack::ALL.len() as u64, &message);
         simulated.play(
             conditions.threads,
             stack,
@@ -85,7 +85,7 @@ pub(super) fn run(conditions: &Conditions<'_>, cells: &[Job]) -> Result<Simulate
 
 /// All lines with all positions of both services.
 pub(super) fn cells() -> Vec<Job> {
-    let of = |service: &'static PaperService| {
+    let jobs = |service: &'static PaperService| {
         line::all().flat_map(move |line| {
             (0..=service.packets()).map(move |position| Job {
                 service,
@@ -95,7 +95,7 @@ pub(super) fn cells() -> Vec<Job> {
             })
         })
     };
-    service::BOTH.into_iter().flat_map(of).collect()
+    service::BOTH.into_iter().flat_map(jobs).collect()
 }
 
 /// Simulates a transaction with a computable time.
@@ -124,11 +124,11 @@ impl Simulated {
             .collect();
         let simulated = simulated_run::all(threads, &ends, &parts)?;
         // A sample of the transactions is repeated alone and in another order.
-        for place in (0..parts.len()).rev().step_by(parts.len().div_ceil(AGAIN)) {
-            let again = simulated_run::one(&ends, &parts[place])?;
-            let told = |simulated: &SimulatedRun| columns_of(stack, &parts[place], simulated);
+        for index in (0..parts.len()).rev().step_by(parts.len().div_ceil(AGAIN)) {
+            let again = simulated_run::one(&ends, &parts[index])?;
+            let columns = |simulated: &SimulatedRun| columns_of(stack, &parts[index], simulated);
             self.again += 1;
-            self.same += usize::from(told(&again) == told(&simulated[place]));
+            self.same += usize::from(columns(&again) == columns(&simulated[index]));
         }
         self.planned += simulated
             .iter()

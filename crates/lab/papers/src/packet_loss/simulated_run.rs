@@ -111,7 +111,9 @@ pub(super) fn traced(
 /// Reads the result from the packets.
 fn read(transaction: &Transaction<'_>, trace: &PacketTrace, drops: PlannedDrops) -> SimulatedRun {
     let response = transaction.responses.first().copied();
-    let end = response.map_or(Instant::FAR_FUTURE, |of| transaction.began + of.total());
+    let end = response.map_or(Instant::FAR_FUTURE, |response| {
+        transaction.began + response.total()
+    });
     let packets = trace.packets();
     let before = || packets.iter().filter(move |packet| packet.sent < end);
     let timeouts = |direction| {
@@ -178,6 +180,6 @@ fn dropped(packet: &TracedPacket) -> Option<Dropped> {
         direction: packet.direction,
         position: packet.position,
         reason,
-        place: is_new.then(|| packet.start.saturating_sub(1)),
+        offset: is_new.then(|| packet.start.saturating_sub(1)),
     })
 }

@@ -115,7 +115,7 @@ impl SimulatedStack {
     ) -> Cells<'a> {
         Cells {
             late: self.late,
-            ..Cells::of(records, (self.key, self.name), service)
+            ..Cells::new(records, (self.key, self.name), service)
         }
     }
 }

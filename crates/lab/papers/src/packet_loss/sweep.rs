@@ -66,13 +66,13 @@ fn sweep(
         return Ok(false);
     };
     let of_cells = &results.measured[steady.len()..];
-    let waited = |place: usize| {
-        let mut repetitions = of_cells.iter().skip(place).step_by(cells.len());
+    let waited = |index: usize| {
+        let mut repetitions = of_cells.iter().skip(index).step_by(cells.len());
         repetitions.any(|measured| measured.traced.timeouts() != [0, 0])
     };
     let again: Vec<Job> = (0..cells.len())
-        .filter(|place| waited(*place))
-        .map(|place| cells[place])
+        .filter(|index| waited(*index))
+        .map(|index| cells[index])
         .collect();
     let again = again.repeat(more as usize);
     paired.take(&jobs, results);
@@ -136,7 +136,7 @@ mod tests {
         let agree = agree.filter(|row| row.number("agrees") == 1.0).count();
         assert!(agree + 1 >= cells.len(), "{agree} of {}", cells.len());
         summarise(&mut records, &RecordTable::default());
-        let of_2005 = Cells::of(&records, ("2005", "linux-2005"), &AUTHOR);
+        let of_2005 = Cells::new(&records, ("2005", "linux-2005"), &AUTHOR);
         assert!(of_2005.sensitive(LINE).into_iter().eq(AUTHOR.late(SEGMENT)));
         let [none, reference] = [0, 6].map(|position| of_2005.ms(LINE, position));
         assert!(none < reference && reference < of_2005.late_ms(LINE));

@@ -74,7 +74,7 @@ pub(super) fn run(
     jobs: &[Job],
     seed: Seed,
     conditions: &Conditions<'_>,
-    told: impl Fn(usize),
+    report: impl Fn(usize),
 ) -> Result<EmulatedRuns, Failure> {
     let plans = jobs.iter().map(|job| job.line.plans(job.drops, job.varies));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
@@ -117,7 +117,7 @@ pub(super) fn run(
             .for_each(|packet_record| observations.note(packet_record));
         let now = client.over() * 20 / jobs.len();
         if std::mem::replace(&mut twentieths, now) != now {
-            told(client.over());
+            report(client.over());
         }
     }
     let ended = client.finish()?;

@@ -20,7 +20,7 @@ pub(super) fn phase(timeouts: impl IntoIterator<Item = Instant>) -> Span {
     for time in timeouts {
         counts[(time.as_nanos() / TICK.as_nanos() % SLOT) as usize] += 1;
     }
-    let most = (0..SLOT).max_by_key(|place| counts[*place as usize]);
+    let most = (0..SLOT).max_by_key(|slot| counts[*slot as usize]);
     TICK * most.unwrap_or(0)
 }
 

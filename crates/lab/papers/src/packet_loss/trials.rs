@@ -75,9 +75,9 @@ fn study(
             if remedy.is_some() && ends.profile == plain.profile {
                 continue;
             }
-            let words = format!("{}, {}", stack.name, name(remedy));
+            let message = format!("{}, {}", stack.name, name(remedy));
             let progress = conditions.progress;
-            progress.step(done, (ON.len() * remedies().count()) as u64, &words);
+            progress.step(done, (ON.len() * remedies().count()) as u64, &message);
             for line in lines {
                 if conditions.stopped() {
                     break;
@@ -244,15 +244,15 @@ fn data(simulated: &&SimulatedRun) -> bool {
         .traced
         .dropped
         .iter()
-        .any(|lost| lost.place.is_some())
+        .any(|lost| lost.offset.is_some())
 }
 
 /// True if the loss concerns data of the last four full segments: FreeBSD's late positions.
 fn is_late(simulated: &SimulatedRun) -> bool {
     let first = u64::from(AUTHOR.segments() - LATE - 1) * u64::from(SEGMENT);
     let lost = simulated.traced.dropped.iter();
-    lost.filter_map(|lost| lost.place)
-        .any(|place| place >= first)
+    lost.filter_map(|lost| lost.offset)
+        .any(|offset| offset >= first)
 }
 
 /// True if the server waited for a timeout.

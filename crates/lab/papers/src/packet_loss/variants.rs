@@ -152,7 +152,7 @@ pub(super) static VARIANTS: [Variant; 16] = [
 ];
 
 /// Returns the variant of a base and a change. The table contains all pairs that pictures use.
-pub(super) fn of(base: &Base, change: &SetupChange) -> &'static Variant {
+pub(super) fn variant_of(base: &Base, change: &SetupChange) -> &'static Variant {
     let is =
         |variant: &&Variant| variant.base.name == base.name && variant.change.name == change.name;
     VARIANTS.iter().find(is).expect("a pair of the table")
@@ -199,12 +199,12 @@ mod tests {
 
     #[test]
     fn every_variant_can_be_set_up_and_has_a_name_of_its_own() {
-        for (place, variant) in VARIANTS.iter().enumerate() {
+        for (index, variant) in VARIANTS.iter().enumerate() {
             variant.ends().unwrap();
-            let found = of(variant.base, &variant.change);
-            assert_eq!(found.key, variant.key, "{place}");
+            let found = variant_of(variant.base, &variant.change);
+            assert_eq!(found.key, variant.key, "{index}");
         }
-        let small = of(&FIN, &SMALL).ends().unwrap();
+        let small = variant_of(&FIN, &SMALL).ends().unwrap();
         assert_eq!(small.client.route.to_string(), "congctl cubic advmss 536");
         assert_eq!(small.server.route.to_string(), "congctl cubic");
         assert!(small.fin_on_data && small.agent.is_none());

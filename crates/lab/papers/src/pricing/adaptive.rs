@@ -14,7 +14,7 @@ pub(super) static STUDY: Study = Study {
     name: "wsqos-adaptive",
     needs: Needs::Time,
     core: false,
-    run: |conditions| study(conditions, &AdaptiveExtent::of(conditions.full)),
+    run: |conditions| study(conditions, &AdaptiveExtent::new(conditions.full)),
 };
 
 /// Seconds of the thesis per second here.
@@ -43,7 +43,7 @@ pub(super) struct AdaptiveExtent {
 }
 
 impl AdaptiveExtent {
-    const fn of(full: bool) -> Self {
+    const fn new(full: bool) -> Self {
         if full {
             Self {
                 falls: 20.0,
@@ -112,13 +112,13 @@ pub(super) fn study(
         }
         for ((most, _), run) in CLIENTS.iter().zip(&runs) {
             use posthaste_load::Outcome;
-            let of = |outcome| run.outcomes[outcome];
+            let count = |outcome| run.outcomes[outcome];
             ends.push([
                 (*most).into(),
                 run.intended.into(),
-                of(Outcome::Ok).into(),
-                of(Outcome::Declined).into(),
-                of(Outcome::StatusError).into(),
+                count(Outcome::Ok).into(),
+                count(Outcome::Declined).into(),
+                count(Outcome::StatusError).into(),
                 run.outcomes.total().into(),
             ]);
         }

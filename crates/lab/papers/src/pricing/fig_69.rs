@@ -59,7 +59,8 @@ fn correlation(xs: &[f64], ys: &[f64]) -> f64 {
         pairs().map(|p| p.0).sum::<f64>() / count,
         pairs().map(|p| p.1).sum::<f64>() / count,
     );
-    let sum = |of: &dyn Fn(f64, f64) -> f64| pairs().map(|(a, b)| of(a - x, b - y)).sum::<f64>();
+    let sum =
+        |term: &dyn Fn(f64, f64) -> f64| pairs().map(|(a, b)| term(a - x, b - y)).sum::<f64>();
     sum(&|a, b| a * b) / (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt()
 }
 

@@ -55,14 +55,14 @@ impl Market {
         prices: &str,
     ) -> Result<Self, Failure> {
         let folder = tempfile::tempdir()?;
-        let place = StoreUrl::Sqlite(folder.path().join("offers.db"));
-        let (_, token) = Admin::open(&place)?.make_token(PROVIDER)?;
+        let store = StoreUrl::Sqlite(folder.path().join("offers.db"));
+        let (_, token) = Admin::open(&store)?.make_token(PROVIDER)?;
         let token_file = folder.path().join("token");
         std::fs::write(&token_file, token)?;
-        let turn = starting();
+        let start_guard = starting();
         let broker = posthaste_broker::start(BrokerConfig {
             listen: ([127, 0, 0, 1], 0).into(),
-            store: place,
+            store,
             ..BrokerConfig::default()
         })?;
         let shop = posthaste_bookshop::start(posthaste_bookshop::BookshopConfig {
@@ -89,7 +89,7 @@ impl Market {
             shop.addr
         );
         let gateway = posthaste_gateway::start(posthaste_gateway::GatewayConfig::read(&config)?)?;
-        drop(turn);
+        drop(start_guard);
         let isbns = fetch(shop.addr, "/isbns.csv")?;
         let isbn = isbns.lines().nth(1).ok_or("the shop has no book")?;
         Ok(Self {

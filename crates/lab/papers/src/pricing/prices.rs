@@ -17,7 +17,7 @@ pub(super) static STUDY: Study = Study {
     name: "wsqos-prices",
     needs: Needs::Time,
     core: false,
-    run: |conditions| study(conditions, &PricesExtent::of(conditions.full)),
+    run: |conditions| study(conditions, &PricesExtent::new(conditions.full)),
 };
 
 /// An admission policy: its name, the keys of `[protection]`, and those of `[prices]`.
@@ -87,7 +87,7 @@ pub(super) struct PricesExtent {
 }
 
 impl PricesExtent {
-    const fn of(full: bool) -> Self {
+    const fn new(full: bool) -> Self {
         if full {
             Self {
                 steps: &[1.4, 2.0, 5.0],
@@ -192,7 +192,7 @@ pub(super) fn study(
     let mut course = RecordTable::new(["guard", "demand", "second", "asked", "price"]);
     let all = extent.runs();
     for (done, (policy, scenario)) in all.iter().enumerate() {
-        let words = format!(
+        let message = format!(
             "{}, {} {}",
             policy.name,
             scenario.kind.name(),
@@ -200,7 +200,7 @@ pub(super) fn study(
         );
         conditions
             .progress
-            .step(done as u64, all.len() as u64, &words);
+            .step(done as u64, all.len() as u64, &message);
         let times = extent.times(*scenario);
         let demand = scenario.demand(&times);
         let Some(Course {
@@ -243,10 +243,10 @@ fn describe(records: &mut Records, extent: &PricesExtent) {
         .iter()
         .filter(|policy| !policy.protection.is_empty())
     {
-        let words = [policy.protection, policy.prices]
+        let description = [policy.protection, policy.prices]
             .join("\n")
             .replace('\n', "; ");
-        records.set_parameter(policy.name, words);
+        records.set_parameter(policy.name, description);
     }
     records.set_parameter("deadline of a reply", DEADLINE);
     records.set_parameter("judged for", extent.times.length);

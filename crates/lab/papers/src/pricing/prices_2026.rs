@@ -64,8 +64,8 @@ fn plot(records: &Records) -> Vec<Plot> {
         let ages = a.ask_every.total_cmp(&b.ask_every);
         a.most.total_cmp(&b.most).then(ages)
     });
-    let bars = |quantity: &Quantity, words: &str, scenarios: &[ComparedScenario]| {
-        bars(records, quantity, words, scenarios)
+    let bars = |quantity: &Quantity, suffix: &str, scenarios: &[ComparedScenario]| {
+        bars(records, quantity, suffix, scenarios)
     };
     vec![
         bars(&GOODPUT, "", &step),
@@ -84,7 +84,7 @@ fn plot(records: &Records) -> Vec<Plot> {
 fn bars(
     records: &Records,
     quantity: &Quantity,
-    words: &str,
+    suffix: &str,
     scenarios: &[ComparedScenario],
 ) -> Plot {
     let (column, title, axis, unit) = *quantity;
@@ -97,13 +97,13 @@ fn bars(
         let worst = protected.flat_map(|policy| {
             scenarios
                 .iter()
-                .map(|scenario| of(records, policy.name, scenario, column))
+                .map(|scenario| value_of(records, policy.name, scenario, column))
         });
         axis = axis.range(0.0, 1.2 * worst.fold(1.0, f64::max));
     }
     let groups = scenarios.iter().map(|scenario| {
         let bar = |policy: &ComparedAdmission| {
-            let value = of(records, policy.name, scenario, column);
+            let value = value_of(records, policy.name, scenario, column);
             value.is_finite().then(|| Bar::single(policy.name, value))
         };
         Group {
@@ -112,7 +112,7 @@ fn bars(
         }
     });
     Plot::Bars(Bars {
-        title: format!("{title}{words}"),
+        title: format!("{title}{suffix}"),
         value: axis,
         groups: groups.collect(),
         ..Bars::default()
@@ -173,7 +173,7 @@ fn scenarios(records: &Records, kind: &'static str) -> Vec<ComparedScenario> {
     scenarios
 }
 
-fn of(records: &Records, policy: &str, scenario: &ComparedScenario, column: &str) -> f64 {
+fn value_of(records: &Records, policy: &str, scenario: &ComparedScenario, column: &str) -> f64 {
     let mut rows = records.table("runs").rows();
     let row = rows.find(|row| {
         row.text("guard") == policy
@@ -193,7 +193,7 @@ pub(crate) fn answer(records: &Records) -> String {
         return String::new();
     };
     let [none, steps, limit, ours] = ["none", "steps", "limit", PRICED]
-        .map(|policy| 100.0 * of(records, policy, &scenario, "goodput"));
+        .map(|policy| 100.0 * value_of(records, policy, &scenario, "goodput"));
     format!(
         "At {} times what can be done, prices as in the thesis let {steps:.0} % of what can be done be answered in time, prices that follow a fast signal {ours:.0} %, a plain limit {limit:.0} %, no protection {none:.0} %.",
         scenario.most
@@ -240,9 +240,10 @@ fn checks(records: &Records) -> Vec<Check> {
 
 /// Goals for a step of demand. `easy` is the p99 without protection for a demand that can be served.
 fn stepped(records: &Records, scenario: &ComparedScenario, easy: f64) -> [Check; 3] {
-    let [goodput, p99] = ["goodput", "p99_ms"].map(|column| of(records, PRICED, scenario, column));
-    let [steps, ours] =
-        ["steps", PRICED].map(|policy| of(records, policy, scenario, "price_deviation").powi(2));
+    let [goodput, p99] =
+        ["goodput", "p99_ms"].map(|column| value_of(records, PRICED, scenario, column));
+    let [steps, ours] = ["steps", PRICED]
+        .map(|policy| value_of(records, policy, scenario, "price_deviation").powi(2));
     let most = scenario.most;
     [
         Check::goal(
@@ -270,8 +271,8 @@ fn stepped(records: &Records, scenario: &ComparedScenario, easy: f64) -> [Check;
 }
 
 fn swung(records: &Records, scenario: &ComparedScenario) -> Check {
-    let [ours, steps, limit] =
-        [PRICED, "steps", "limit"].map(|policy| of(records, policy, scenario, "goodput") * 100.0);
+    let [ours, steps, limit] = [PRICED, "steps", "limit"]
+        .map(|policy| value_of(records, policy, scenario, "goodput") * 100.0);
     Check::goal(
         ours > steps,
         format!(
@@ -283,10 +284,11 @@ fn swung(records: &Records, scenario: &ComparedScenario) -> Check {
 
 /// Goal for old prices, compared with prices that clients follow.
 fn aged(records: &Records, followed: &ComparedScenario, old: &ComparedScenario) -> Check {
-    let [ours, steps] = [PRICED, "steps"].map(|policy| of(records, policy, old, "goodput") * 100.0);
+    let [ours, steps] =
+        [PRICED, "steps"].map(|policy| value_of(records, policy, old, "goodput") * 100.0);
     let refused = |scenario| {
         let [refused, intended] =
-            ["refused", "intended"].map(|column| of(records, PRICED, scenario, column));
+            ["refused", "intended"].map(|column| value_of(records, PRICED, scenario, column));
         refused / intended * 100.0
     };
     Check::goal(

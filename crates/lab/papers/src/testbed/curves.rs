@@ -57,7 +57,7 @@ pub(crate) fn crossing(curve: &[(f64, f64)], level: f64) -> f64 {
 
 /// Value of a curve at the point nearest to `x`.
 pub(crate) fn nearest(curve: &[(f64, f64)], x: f64) -> f64 {
-    let distance = |place: &&(f64, f64)| (place.0 - x).abs();
+    let distance = |point: &&(f64, f64)| (point.0 - x).abs();
     let near = curve
         .iter()
         .min_by(|a, b| distance(a).total_cmp(&distance(b)));

@@ -249,8 +249,8 @@ mod tests {
         let mut table = runs();
         table.push((0..64u64).map(RecordValue::from));
         let row = table.rows().next().unwrap();
-        for (place, outcome) in Outcome::ALL.into_iter().enumerate() {
-            assert_eq!(row.number(outcome.name()), 6.0 + place as f64, "{outcome}");
+        for (index, outcome) in Outcome::ALL.into_iter().enumerate() {
+            assert_eq!(row.number(outcome.name()), 6.0 + index as f64, "{outcome}");
         }
     }
 }

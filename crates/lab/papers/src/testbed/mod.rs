@@ -70,12 +70,12 @@ impl Testbed {
         let requests = Wish::ALL.map(request).into();
         Ok(Self {
             requests,
-            ..Self::of(&shop.message(reply)?)?
+            ..Self::with_message(&shop.message(reply)?)?
         })
     }
 
     /// Starts an origin with this message, for clients with requests of their own.
-    pub(crate) fn of(message: &[u8]) -> Result<Self, Failure> {
+    pub(crate) fn with_message(message: &[u8]) -> Result<Self, Failure> {
         let cores = Cores::here();
         let generator: Vec<usize> = cores.generator.into_iter().collect();
         Ok(Self {
@@ -177,8 +177,8 @@ pub(crate) fn describe(records: &mut Records, conditions: &Conditions<'_>, cores
 
 /// Records the slowdown of a server.
 pub(crate) fn describe_slowdown(records: &mut Records, slowdown: u32) {
-    let words = format!("{slowdown} times this machine's processor time");
-    records.set_parameter("cost of a request", words);
+    let description = format!("{slowdown} times this machine's processor time");
+    records.set_parameter("cost of a request", description);
 }
 
 /// Records the real-time priority of an emulation.

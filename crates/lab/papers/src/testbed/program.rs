@@ -87,8 +87,8 @@ impl Software {
         let proxy = ProxyUnderTest::peer(child, listen);
         pin(pid, core)?;
         if !listens(listen) {
-            let said = fs::read_to_string(&complaints)?;
-            let last = said.lines().last().unwrap_or("it says nothing");
+            let output = fs::read_to_string(&complaints)?;
+            let last = output.lines().last().unwrap_or("it says nothing");
             let name = self.program();
             return Err(format!("{name} does not listen within {LISTENING:?}: {last}").into());
         }

@@ -64,7 +64,8 @@ impl ProxyUnderTest {
 
     /// Starts a gateway.
     pub(crate) fn gateway(config: posthaste_gateway::GatewayConfig) -> Result<Self, Failure> {
-        let (gateway, threads) = ServingThreads::of(|| Ok(posthaste_gateway::start(config)?))?;
+        let (gateway, threads) =
+            ServingThreads::started_by(|| Ok(posthaste_gateway::start(config)?))?;
         Ok(Self {
             address: gateway.addr,
             threads,
@@ -80,7 +81,7 @@ impl ProxyUnderTest {
     ) -> Result<Self, Failure> {
         let slow = move |handler| SlowMachine::new(handler, slowdown);
         let start = || Ok(posthaste_broker::start_with(config, search, slow)?);
-        let (broker, threads) = ServingThreads::of(start)?;
+        let (broker, threads) = ServingThreads::started_by(start)?;
         Ok(Self {
             address: broker.addr,
             threads,

@@ -40,7 +40,7 @@ pub(crate) fn planned(plan: &Plan) -> f64 {
 }
 
 /// Values of `column` in the runs of `who` at the loads that `wanted` accepts.
-fn of(records: &Records, who: &str, wanted: impl Fn(f64) -> bool, column: &str) -> Vec<f64> {
+fn values_of(records: &Records, who: &str, wanted: impl Fn(f64) -> bool, column: &str) -> Vec<f64> {
     let rows = records.table("runs").rows();
     rows.filter(|row| row.text("who") == who && wanted(row.number("load")))
         .map(|row| row.number(column))
@@ -52,7 +52,7 @@ pub(crate) fn capacities(records: &mut Records, whos: &[&str], overloaded: f64) 
     for who in whos {
         // Only runs with rejections had a full queue and show the capacity. The first estimate of it may have been too
         // low.
-        let values = |column| of(records, who, |load| load >= overloaded, column);
+        let values = |column| values_of(records, who, |load| load >= overloaded, column);
         let full = values("throughput_per_s")
             .into_iter()
             .zip(values("rejected_per_s"));
@@ -78,11 +78,11 @@ pub(crate) fn points(records: &mut Records, whos: &[&str], quantities: &[&str], 
     }
     let mut points = RecordTable::with(columns.iter().map(String::as_str));
     for who in whos {
-        let mut loads = of(records, who, |_| true, "load");
+        let mut loads = values_of(records, who, |_| true, "load");
         loads.sort_by(f64::total_cmp);
         loads.dedup();
         for load in loads {
-            let values = |column| estimate(&of(records, who, |other| other == load, column));
+            let values = |column| estimate(&values_of(records, who, |other| other == load, column));
             let rate = values("offered_per_s").median;
             let mut row: Vec<RecordValue> =
                 vec![(*who).into(), (rate / capacity).into(), rate.into()];

@@ -13,7 +13,9 @@ pub(crate) struct ServingThreads(Vec<PathBuf>);
 
 impl ServingThreads {
     /// Runs `start`. Returns its result and the serving threads of this process that it started.
-    pub(crate) fn of<T>(start: impl FnOnce() -> Result<T, Failure>) -> Result<(T, Self), Failure> {
+    pub(crate) fn started_by<T>(
+        start: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<(T, Self), Failure> {
         let _turn = starting();
         let serving = || tasks("self", |name| name == "serve-0");
         let others = serving();

@@ -40,7 +40,7 @@ pub(crate) fn plain(address: SocketAddr, asks: &[Ask], at_once: bool) -> ClientR
     let mut stream = connect(address);
     let client = stream.local_addr().expect("connected");
     let since = Instant::now();
-    let mut place = 0;
+    let mut end = 0;
     let mut replies = Vec::new();
     if at_once {
         let requests: String = asks.iter().map(Ask::request).collect();
@@ -50,8 +50,8 @@ pub(crate) fn plain(address: SocketAddr, asks: &[Ask], at_once: bool) -> ClientR
         if !at_once {
             stream.write_all(ask.request().as_bytes()).expect("asked");
         }
-        place += read_reply(&mut stream, ask.length);
-        replies.push((ask.mark, place));
+        end += read_reply(&mut stream, ask.length);
+        replies.push((ask.mark, end));
     }
     let ends = (address, client);
     ClientReport {

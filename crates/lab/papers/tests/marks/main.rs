@@ -87,13 +87,17 @@ fn clients(
             testbed.running.client.spawn(share)
         })
         .collect();
-    let told: Vec<std::thread::Result<Vec<ClientReport>>> =
+    let reports: Vec<std::thread::Result<Vec<ClientReport>>> =
         threads.into_iter().map(|thread| thread.join()).collect();
-    for gateway in gateways.iter().filter(|_| told.iter().any(Result::is_err)) {
+    for gateway in gateways
+        .iter()
+        .filter(|_| reports.iter().any(Result::is_err))
+    {
         eprintln!("{}", testbed.metrics(gateway));
     }
-    told.into_iter()
-        .flat_map(|told| told.expect("every reply came"))
+    reports
+        .into_iter()
+        .flat_map(|reports| reports.expect("every reply came"))
         .collect()
 }
 
@@ -108,7 +112,7 @@ fn thousand() {
         (SERVER.v6, both.addr.port()).into(),
         (SERVER.v4, both.addr.port()).into(),
     ];
-    let told = clients(&testbed, &gateways, 1008, move |number| {
+    let reports = clients(&testbed, &gateways, 1008, move |number| {
         let at_once = number / 3 % 2 == 1;
         plain(addresses[number % 3], &asks(number, 6), at_once)
     });
@@ -119,7 +123,7 @@ fn thousand() {
         counts.sum()
     });
     drop(gateways);
-    let seen = expect_marks(&testbed.segments(), told);
+    let seen = expect_marks(&testbed.segments(), reports);
     assert_eq!(seen.connections, 1008);
     assert!(seen.again > 500, "{seen:?}: too little to prove anything");
     // Four of five replies have another mark than the one before.
@@ -139,7 +143,7 @@ fn tls() {
     let more = format!("[tls]\ncertificate = {chain:?}\nkey = {key:?}");
     let gateway = testbed.gateway("[::]:0", &more);
     let port = gateway.addr.port();
-    let told = clients(
+    let reports = clients(
         &testbed,
         std::slice::from_ref(&gateway),
         96,
@@ -150,7 +154,7 @@ fn tls() {
         },
     );
     drop(gateway);
-    let seen = expect_marks(&testbed.segments(), told);
+    let seen = expect_marks(&testbed.segments(), reports);
     assert_eq!(seen.connections, 96);
     assert!(seen.again > 50, "{seen:?}");
 }
@@ -172,9 +176,9 @@ fn upstream() {
     let mut known = HashSet::new();
     for segment in testbed.segments() {
         let text = String::from_utf8_lossy(&segment.head);
-        let asked = text.split('-').nth(1);
-        if let Some(asked) = asked.filter(|_| segment.client == origin) {
-            assert_eq!(segment.mark.to_string(), asked, "{text}");
+        let mark = text.split('-').nth(1);
+        if let Some(mark) = mark.filter(|_| segment.client == origin) {
+            assert_eq!(segment.mark.to_string(), mark, "{text}");
             requests += 1;
             again += usize::from(!known.insert((segment.server, segment.start)));
         }
@@ -191,7 +195,7 @@ fn bleached() {
     let testbed = MarkingTestbed::open(false, vec![edge]);
     let gateway = testbed.gateway("0.0.0.0:0", "");
     let address = (SERVER.v4, gateway.addr.port()).into();
-    let mut told = clients(
+    let mut reports = clients(
         &testbed,
         std::slice::from_ref(&gateway),
         96,
@@ -199,10 +203,10 @@ fn bleached() {
     );
     let set = testbed.events(&gateway, "set");
     drop(gateway);
-    for reply in told.iter_mut().flat_map(|asked| &mut asked.replies) {
+    for reply in reports.iter_mut().flat_map(|report| &mut report.replies) {
         reply.0 = Dscp::DEFAULT;
     }
-    let seen = expect_marks(&testbed.segments(), told);
+    let seen = expect_marks(&testbed.segments(), reports);
     assert_eq!(seen.connections, 96);
     assert!(set > 4.0 * 96.0, "{set}: it marked them");
 }

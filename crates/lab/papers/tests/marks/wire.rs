@@ -84,7 +84,10 @@ impl SegmentLog {
 }
 
 /// Fails unless each segment has the mark of every reply that it contains a byte of.
-pub(crate) fn expect_marks(segments: &[MarkedSegment], mut told: Vec<ClientReport>) -> MarkTotals {
+pub(crate) fn expect_marks(
+    segments: &[MarkedSegment],
+    mut reports: Vec<ClientReport>,
+) -> MarkTotals {
     let mut seen = MarkTotals::default();
     let mut connections: BTreeMap<usize, Vec<&MarkedSegment>> = BTreeMap::new();
     for segment in segments {
@@ -99,9 +102,9 @@ pub(crate) fn expect_marks(segments: &[MarkedSegment], mut told: Vec<ClientRepor
         let ends = (segments[0].server, segments[0].client);
         by_ends.entry(ends).or_default().push_back(segments);
     }
-    told.sort_by_key(|asked| asked.since);
-    for asked in told {
-        let segments = by_ends.get_mut(&asked.ends).and_then(VecDeque::pop_front);
+    reports.sort_by_key(|report| report.since);
+    for report in reports {
+        let segments = by_ends.get_mut(&report.ends).and_then(VecDeque::pop_front);
         let segments = segments.expect("it was seen");
         seen.connections += 1;
         let mut next = 0;
@@ -110,7 +113,7 @@ pub(crate) fn expect_marks(segments: &[MarkedSegment], mut told: Vec<ClientRepor
             seen.again += usize::from(segment.start < next);
             next = next.max(end);
             let mut begin = 0;
-            for (number, (mark, over)) in asked.replies.iter().enumerate() {
+            for (number, (mark, over)) in report.replies.iter().enumerate() {
                 let holds = segment.start < *over && end > begin;
                 assert!(
                     !holds || segment.mark == *mark,
@@ -121,7 +124,7 @@ pub(crate) fn expect_marks(segments: &[MarkedSegment], mut told: Vec<ClientRepor
                 begin = *over;
             }
         }
-        let last = asked.replies.last().map_or(0, |(_, over)| *over);
+        let last = report.replies.last().map_or(0, |(_, over)| *over);
         assert!(next >= last, "all of it was seen");
     }
     seen

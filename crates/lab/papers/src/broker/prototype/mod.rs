@@ -42,7 +42,11 @@ enum Method {
 
 impl Prototype {
     /// Copies the offers in `index`. `world` has the rates and ontologies for the comparison.
-    pub(super) fn of(design: Design, index: &Index, world: &World<'_>) -> Result<Self, Failure> {
+    pub(super) fn from_index(
+        design: Design,
+        index: &Index,
+        world: &World<'_>,
+    ) -> Result<Self, Failure> {
         let kinds: Vec<&str> = index.kinds().collect();
         Ok(Self(match design {
             Design::Walk => {
@@ -59,18 +63,18 @@ impl Prototype {
                         .collect(),
                 )
             }
-            Design::Database => Method::Sqlite(SqliteTable::of(index, world)?),
+            Design::Database => Method::Sqlite(SqliteTable::from_index(index, world)?),
         }))
     }
 
     /// Copies the offers to a PostgreSQL database, which is queried per request and not changed permanently. Queries
     /// block the thread and must run outside of an async runtime.
     #[cfg(feature = "postgres")]
-    pub(super) fn on(place: &StoreUrl, index: &Index, world: &World<'_>) -> Result<Self, Failure> {
-        let StoreUrl::Postgres(config) = place else {
-            return Err(format!("{place} is no PostgreSQL database").into());
+    pub(super) fn on(store: &StoreUrl, index: &Index, world: &World<'_>) -> Result<Self, Failure> {
+        let StoreUrl::Postgres(config) = store else {
+            return Err(format!("{store} is no PostgreSQL database").into());
         };
-        let database = PostgresTable::of(config, index, world)?;
+        let database = PostgresTable::from_index(config, index, world)?;
         Ok(Self(Method::Postgres(Box::new(database))))
     }
 
@@ -182,7 +186,7 @@ mod tests {
         #[test]
         fn every_design_finds_an_offer_of_the_best_price(index in index(), wanted in definition()) {
             for design in [Design::Walk, Design::Database] {
-                let prototype = Prototype::of(design, &index, &index.world(now()));
+                let prototype = Prototype::from_index(design, &index, &index.world(now()));
                 agree(&prototype.unwrap(), &index, &wanted);
             }
         }
@@ -194,7 +198,7 @@ mod tests {
     fn postgres_finds_an_offer_of_the_best_price() {
         let server =
             std::env::var("POSTHASTE_POSTGRES").expect("POSTHASTE_POSTGRES names a server");
-        let place: StoreUrl = format!("{server}/postgres").parse().unwrap();
+        let store: StoreUrl = format!("{server}/postgres").parse().unwrap();
         let questions = vec(definition(), 1..20);
         let once = Config {
             cases: 64,
@@ -203,7 +207,7 @@ mod tests {
         };
         TestRunner::new(once)
             .run(&(index(), questions), |(index, questions)| {
-                let prototype = Prototype::on(&place, &index, &index.world(now())).unwrap();
+                let prototype = Prototype::on(&store, &index, &index.world(now())).unwrap();
                 for wanted in &questions {
                     agree(&prototype, &index, wanted);
                 }

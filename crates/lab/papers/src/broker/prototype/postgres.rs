@@ -41,7 +41,11 @@ pub(super) struct PostgresTable {
 }
 
 impl PostgresTable {
-    pub(super) fn of(config: &Config, index: &Index, world: &World<'_>) -> Result<Self, Failure> {
+    pub(super) fn from_index(
+        config: &Config,
+        index: &Index,
+        world: &World<'_>,
+    ) -> Result<Self, Failure> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let filled = async {
             let (client, connection) = config.connect(NoTls).await?;
@@ -71,7 +75,7 @@ impl PostgresTable {
         wanted: &Definition,
         world: &World<'_>,
     ) -> Result<Option<(String, Offer)>, Failure> {
-        let bounds = Bounds::of(wanted, world.now, world);
+        let bounds = Bounds::from_definition(wanted, world.now, world);
         first_adequate(wanted, world, |skipped| {
             let found = self.runtime.block_on(self.client.query_opt(
                 &self.best,
@@ -99,7 +103,7 @@ async fn fill(client: &Client, index: &Index, world: &World<'_>) -> Result<(), F
         .kinds()
         .flat_map(|kind| index.offers(kind).map(move |found| (kind, found)));
     for (number, (kind, found)) in (0i32..).zip(found) {
-        let bounds = Bounds::of(&found.offer.qos, found.offer.expires, world);
+        let bounds = Bounds::from_definition(&found.offer.qos, found.offer.expires, world);
         let body = serde_json::to_string(&found.offer)?;
         let row: [&(dyn ToSql + Sync); 10] = [
             &number,

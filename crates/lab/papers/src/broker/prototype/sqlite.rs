@@ -13,14 +13,14 @@ const PUT: &str = "INSERT INTO offers VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
 pub(super) struct SqliteTable(Connection);
 
 impl SqliteTable {
-    pub(super) fn of(index: &Index, world: &World<'_>) -> Result<Self, Failure> {
+    pub(super) fn from_index(index: &Index, world: &World<'_>) -> Result<Self, Failure> {
         let mut database = Connection::open("")?;
         database.execute_batch(&format!("CREATE TABLE offers {COLUMNS}; {INDEX}"))?;
         let all = database.transaction()?;
         for kind in index.kinds() {
             for found in index.offers(kind) {
                 let offer = &found.offer;
-                let bounds = Bounds::of(&offer.qos, offer.expires, world);
+                let bounds = Bounds::from_definition(&offer.qos, offer.expires, world);
                 all.prepare_cached(PUT)?.execute(params![
                     None::<i64>, // assigned by SQLite
                     kind,
@@ -46,7 +46,7 @@ impl SqliteTable {
         wanted: &Definition,
         world: &World<'_>,
     ) -> Result<Option<(String, Offer)>, Failure> {
-        let bounds = Bounds::of(wanted, world.now, world);
+        let bounds = Bounds::from_definition(wanted, world.now, world);
         let mut best = self.0.prepare_cached(BEST)?;
         first_adequate(wanted, world, |skipped| {
             let values = params![

@@ -40,7 +40,7 @@ pub(super) struct Bounds {
 
 impl Bounds {
     /// Values of an offer that expires at `time`, or of a requirement stated at `time`.
-    pub(super) fn of(qos: &Definition, time: Timestamp, world: &World<'_>) -> Self {
+    pub(super) fn from_definition(qos: &Definition, time: Timestamp, world: &World<'_>) -> Self {
         let server = &qos.default.server;
         let price = qos.price.and_then(|price| world.rates.in_base(price));
         Self {

@@ -104,21 +104,21 @@ fn bytes(records: &Records) -> Bars {
 }
 
 fn notes_on_bytes(records: &Records) -> Vec<String> {
-    let of = |form, column| number(records, "bytes", Traffic::plain(form), column);
-    let first = |form| of(form, "first_request") + of(form, "first_reply");
+    let bytes = |form, column| number(records, "bytes", Traffic::plain(form), column);
+    let first = |form| bytes(form, "first_request") + bytes(form, "first_reply");
     let [json, grpc] = [ServiceForm::JsonHttp2, ServiceForm::Grpc];
     vec![
         format!(
             "The content, which is the ISBN and the values of the book, has {:.0} bytes (paper: {:.0}).",
-            of(json, "content"),
+            bytes(json, "content"),
             paper::CONTENT
         ),
         format!(
             "Over HTTP/2 the first exchange of a connection has {:.0} bytes (JSON) and {:.0} (gRPC), and the connection itself {:.0} and {:.0}.",
             first(json),
             first(grpc),
-            of(json, "connection"),
-            of(grpc, "connection")
+            bytes(json, "connection"),
+            bytes(grpc, "connection")
         ),
         "The shop compresses no messages of gRPC.".to_owned(),
     ]
@@ -213,18 +213,18 @@ fn exceptions(kinds: &[Traffic], holds: impl Fn(Traffic) -> bool) -> (bool, Stri
 /// Bytes that passed the tap are those that the generator counts.
 fn tapped(records: &Records) -> Check {
     let kinds = Traffic::on_the_wire();
-    let of = |traffic: Traffic, column: &str| number(records, "bytes", traffic, column);
+    let count = |traffic: Traffic, column: &str| number(records, "bytes", traffic, column);
     let (holds, not) = exceptions(&kinds, |traffic| {
-        let of = |column| of(traffic, column);
-        of("tapped_sent") == of("sent")
-            && of("tapped_received") == of("received")
-            && of("exchanges") == of("good")
-            && of("exchanges") >= 3.0
+        let count = |column| count(traffic, column);
+        count("tapped_sent") == count("sent")
+            && count("tapped_received") == count("received")
+            && count("exchanges") == count("good")
+            && count("exchanges") >= 3.0
     });
     let sum = |column: &str| {
         kinds
             .iter()
-            .map(|traffic| of(*traffic, column))
+            .map(|traffic| count(*traffic, column))
             .sum::<f64>()
     };
     Check::instrument(
@@ -339,8 +339,8 @@ fn goals(records: &Records) -> Vec<Check> {
 
 /// Bytes of request and reply, plain.
 fn total(records: &Records, form: ServiceForm) -> f64 {
-    let of = |part| number(records, "bytes", Traffic::plain(form), part);
-    of("request") + of("reply")
+    let bytes = |part| number(records, "bytes", Traffic::plain(form), part);
+    bytes("request") + bytes("reply")
 }
 
 /// CPU time of the server for a reply, in microseconds.
@@ -351,7 +351,7 @@ fn cpu_us(records: &Records, traffic: Traffic) -> f64 {
 /// Each form sends fewer bytes than the one before.
 fn bytes_in_order(records: &Records) -> Check {
     let totals = ServiceForm::ALL.map(|form| total(records, form));
-    let words: Vec<String> = ServiceForm::ALL
+    let parts: Vec<String> = ServiceForm::ALL
         .into_iter()
         .zip(totals)
         .map(|(form, bytes)| format!("{} {bytes:.0}", form.name()))
@@ -359,14 +359,14 @@ fn bytes_in_order(records: &Records) -> Check {
     let holds = totals.is_sorted_by(|before, after| before > after);
     let sentence = format!(
         "Each form sends fewer bytes than the one before it, in request and reply: {}.",
-        words.join(", ")
+        parts.join(", ")
     );
     Check::goal(holds, sentence)
 }
 
 /// The paper's comparison, over persistent connections.
 fn page_before_soap(records: &Records) -> Check {
-    let of = |form| {
+    let capacity = |form| {
         number(
             records,
             "capacities",
@@ -374,7 +374,7 @@ fn page_before_soap(records: &Records) -> Check {
             "capacity_per_s",
         )
     };
-    let (soap, page) = (of(ServiceForm::Soap), of(ServiceForm::Page));
+    let (soap, page) = (capacity(ServiceForm::Soap), capacity(ServiceForm::Page));
     Check::goal(
         page > 1.1 * soap,
         format!(
@@ -389,8 +389,8 @@ fn page_before_soap(records: &Records) -> Check {
 
 /// The form with the fewest bytes against one with more.
 fn fewest_bytes(records: &Records) -> Check {
-    let of = |form| cpu_us(records, Traffic::plain(form));
-    let (json, grpc) = (of(ServiceForm::Json), of(ServiceForm::Grpc));
+    let cpu = |form| cpu_us(records, Traffic::plain(form));
+    let (json, grpc) = (cpu(ServiceForm::Json), cpu(ServiceForm::Grpc));
     Check::goal(
         grpc > 1.1 * json,
         format!(
@@ -408,16 +408,16 @@ fn shared_connection(records: &Records) -> Check {
         .filter_map(|form| {
             let shared = cpu_us(records, Traffic::shared(form)?);
             let own = cpu_us(records, Traffic::plain(form));
-            let words = format!("{} {shared:.1} against {own:.1} µs", form.name());
-            Some((shared, own, words))
+            let sentence = format!("{} {shared:.1} against {own:.1} µs", form.name());
+            Some((shared, own, sentence))
         })
         .collect();
-    let words: Vec<&str> = pairs.iter().map(|pair| pair.2.as_str()).collect();
+    let sentences: Vec<&str> = pairs.iter().map(|pair| pair.2.as_str()).collect();
     Check::goal(
         pairs.iter().all(|(shared, own, _)| *shared < 0.8 * own),
         format!(
             "On one shared connection a reply costs at least a fifth less than on {CONNECTIONS}: {}.",
-            words.join(", ")
+            sentences.join(", ")
         ),
     )
     .because(NOISE)
@@ -426,9 +426,9 @@ fn shared_connection(records: &Records) -> Check {
 /// Below the limit, the throughput is the rate.
 fn follows_below(records: &Records) -> Check {
     let kinds = Traffic::overloaded();
-    let of = |traffic: &Traffic, column| number(records, "capacities", *traffic, column);
+    let rate = |traffic: &Traffic, column| number(records, "capacities", *traffic, column);
     let share =
-        |traffic: &Traffic| of(traffic, "below_served_per_s") / of(traffic, "below_rate_per_s");
+        |traffic: &Traffic| rate(traffic, "below_served_per_s") / rate(traffic, "below_rate_per_s");
     let worst = least(kinds.iter().map(share));
     Check::goal(
         worst > 0.98,

@@ -24,7 +24,7 @@ pub(crate) static STUDY: Study = Study {
     name: "overload-forms",
     needs: Needs::Processor,
     core: false,
-    run: |conditions| study(conditions, &FormsExtent::of(conditions.full)),
+    run: |conditions| study(conditions, &FormsExtent::new(conditions.full)),
 };
 
 /// Load of a run in a closed loop, in records.
@@ -47,7 +47,7 @@ pub(super) struct FormsExtent {
 }
 
 impl FormsExtent {
-    fn of(full: bool) -> Self {
+    fn new(full: bool) -> Self {
         if full {
             Self {
                 repetitions: 9,
@@ -145,8 +145,8 @@ fn closed_loops(
     for done in 0..total {
         let traffic = kinds[(done % kinds.len() as u64) as usize];
         let repetition = 1 + done / kinds.len() as u64;
-        let words = format!("CPU time of {}, sweep {repetition}", traffic.key());
-        conditions.progress.step(done, total, &words);
+        let message = format!("CPU time of {}, sweep {repetition}", traffic.key());
+        conditions.progress.step(done, total, &message);
         let mut plan = closed(testbed, traffic, extent.look)?;
         plan.seed = Seed(conditions.seed.0.wrapping_add(repetition));
         match measure(testbed, traffic, &plan, conditions)? {
@@ -185,8 +185,8 @@ fn open_loops(
         kinds.flat_map(move |kind| loads.map(|load| (repetition, *kind, load)))
     });
     for (done, (repetition, (traffic, capacity), load)) in sweeps.enumerate() {
-        let words = format!("capacity of {}, sweep {repetition}", traffic.key());
-        conditions.progress.step(done as u64, total, &words);
+        let message = format!("capacity of {}, sweep {repetition}", traffic.key());
+        conditions.progress.step(done as u64, total, &message);
         let pace = Pace::Open {
             arrivals: Arrivals::Constant,
             steps: vec![steady(load * capacity, extent.length)?],
@@ -228,7 +228,7 @@ fn summarise(records: &mut Records, runs: &RecordTable) {
             .filter(|row| row.text("traffic") == key && row.number("load") == load);
         estimate(&own.map(|row| value(&row)).collect::<Vec<_>>())
     };
-    let of =
+    let estimate_of =
         |traffic: &Traffic, load: f64, column: &str| each(traffic, load, &|row| row.number(column));
     // The warm-up costs CPU time, and its replies are not among the generator's.
     let of_all = |row: &RecordRow<'_>| {
@@ -236,7 +236,7 @@ fn summarise(records: &mut Records, runs: &RecordTable) {
     };
     let mut costs = RecordTable::new(["traffic", "cpu_us", "low", "high"]);
     for traffic in Traffic::all() {
-        let cost = of(&traffic, CLOSED, "server_cpu_us");
+        let cost = estimate_of(&traffic, CLOSED, "server_cpu_us");
         let numbers = [cost.median, cost.low, cost.high].map(Into::into);
         costs.push([traffic.key().into()].into_iter().chain(numbers));
     }
@@ -251,14 +251,14 @@ fn summarise(records: &mut Records, runs: &RecordTable) {
         "below_served_per_s",
     ]);
     for traffic in Traffic::overloaded() {
-        let capacity = of(&traffic, PAST, "served_per_s");
+        let capacity = estimate_of(&traffic, PAST, "served_per_s");
         let numbers = [
             capacity.median,
             capacity.low,
             capacity.high,
             each(&traffic, PAST, &of_all).median,
-            of(&traffic, BELOW, "rate_per_s").median,
-            of(&traffic, BELOW, "served_per_s").median,
+            estimate_of(&traffic, BELOW, "rate_per_s").median,
+            estimate_of(&traffic, BELOW, "served_per_s").median,
         ];
         let numbers = numbers.map(Into::into);
         capacities.push([traffic.key().into()].into_iter().chain(numbers));

@@ -172,7 +172,7 @@ impl FormsTestbed {
     pub(super) fn describe(&self, records: &mut Records, conditions: &Conditions<'_>) {
         self.shop.describe(records, conditions, self.settings);
         records.set_parameter("connect timeout", CONNECT);
-        let words = format!("{CONNECTIONS} persistent ones, one request at a time on each");
-        records.set_parameter("connection", words);
+        let description = format!("{CONNECTIONS} persistent ones, one request at a time on each");
+        records.set_parameter("connection", description);
     }
 }

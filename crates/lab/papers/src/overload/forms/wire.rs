@@ -71,10 +71,10 @@ pub(super) fn count_all(
     ]);
     let kinds = Traffic::on_the_wire();
     for (done, traffic) in kinds.iter().enumerate() {
-        let words = format!("bytes of {}", traffic.key());
+        let message = format!("bytes of {}", traffic.key());
         conditions
             .progress
-            .step(done as u64, kinds.len() as u64, &words);
+            .step(done as u64, kinds.len() as u64, &message);
         let Some((tapped, counts)) = tap(testbed, *traffic, conditions)? else {
             break;
         };

@@ -77,10 +77,10 @@ pub(super) fn agreement(pairs: &[[QuicCells<'_>; 2]], lines: &[NetworkLine]) -> 
 }
 
 /// Describes the agreement.
-pub(super) fn told(place: &str, found: &CellAgreement) -> String {
+pub(super) fn sentence(subject: &str, found: &CellAgreement) -> String {
     let at = |share| quantile(&found.apart, share);
     format!(
-        "{place} the emulated response time with quinn is within {WITHIN_MS} ms of the simulated one in {} of {} cells with a lost packet of data; {} more cells exist on one side only. Costs are within it in {}, {:.1} ms apart at the median and {:.1} ms at the 95th percentile. Without a loss the emulated response takes {:.1} ms longer at the median: the programs. Costs are farthest apart: {}.",
+        "{subject} the emulated response time with quinn is within {WITHIN_MS} ms of the simulated one in {} of {} cells with a lost packet of data; {} more cells exist on one side only. Costs are within it in {}, {:.1} ms apart at the median and {:.1} ms at the 95th percentile. Without a loss the emulated response takes {:.1} ms longer at the median: the programs. Costs are farthest apart: {}.",
         found.agree,
         found.compared,
         found.alone,

@@ -66,10 +66,10 @@ impl<'a> QuicCampaign<'a> {
             jobs.len()
         );
         let progress = self.conditions.progress;
-        let told = |over: usize| progress.step(over as u64, jobs.len() as u64, &name);
+        let report = |over: usize| progress.step(over as u64, jobs.len() as u64, &name);
         let seed = self.conditions.seed.numbered("emulated", self.runs);
         self.runs += 1;
-        let run = testbed::run(offered, jobs, seed, self.conditions, told)?;
+        let run = testbed::run(offered, jobs, seed, self.conditions, report)?;
         if run.stopped {
             return Ok(None);
         }

@@ -63,7 +63,7 @@ impl CellKind {
     }
 
     /// The cells of a server, without a change.
-    pub(in super::super) const fn of(source: CellSource, offered: &OfferedService) -> Self {
+    pub(in super::super) const fn new(source: CellSource, offered: &OfferedService) -> Self {
         Self {
             source,
             stack: offered.stack,
@@ -92,7 +92,7 @@ impl CellTimes {
         packets: &[Vec<u32>; 2],
         response: Option<Span>,
     ) {
-        let Some(role) = PacketRole::of(job.lost, packets) else {
+        let Some(role) = PacketRole::from_packets(job.lost, packets) else {
             return;
         };
         let line = [job.line.kbit, job.line.ms];

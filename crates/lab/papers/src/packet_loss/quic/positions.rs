@@ -83,7 +83,7 @@ fn study(
         let Some(run) = campaign.run(&offered, &jobs)? else {
             break;
         };
-        let kind = CellKind::of(CellSource::Emulated, &offered);
+        let kind = CellKind::new(CellSource::Emulated, &offered);
         for (job, exchange) in jobs.iter().zip(&run) {
             if let LostPacket::Percent(_) = job.lost {
                 let ms = exchange.response.map_or(f64::INFINITY, Span::as_millis_f64);
@@ -96,7 +96,7 @@ fn study(
     for service in BOTH {
         let ours = OfferedService::all_of_ours(service).into_iter();
         for offered in ours.chain([prompt(ServerStack::Ours, service)]) {
-            let kind = CellKind::of(CellSource::Simulated, &offered);
+            let kind = CellKind::new(CellSource::Simulated, &offered);
             cells.merge(simulate_positions(
                 conditions.seed,
                 &kind,
@@ -172,7 +172,9 @@ mod tests {
     #[test]
     fn each_stack_is_measured_without_a_processing_time() {
         for stack in ServerStack::ALL {
-            let is_it = |of: OfferedService| (of.stack, of.processing) == (stack, Span::ZERO);
+            let is_it = |service: OfferedService| {
+                (service.stack, service.processing) == (stack, Span::ZERO)
+            };
             assert!(measured(&AUTHOR).any(is_it));
         }
     }

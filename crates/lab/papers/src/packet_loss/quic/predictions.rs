@@ -72,11 +72,11 @@ pub(crate) fn page(seed: Seed) -> Result<String, Failure> {
     records.set_table("cells", cells.table());
     for service in BOTH {
         for line in LINES {
-            let of = |transport| {
+            let prediction = |transport| {
                 let kind = kind(transport, service);
                 QuicCells::new(&records, kind).on(line)
             };
-            positions(&mut page, service, line, &Transport::ALL.map(of));
+            positions(&mut page, service, line, &Transport::ALL.map(prediction));
         }
     }
     every_line(&mut page, &QuicCells::new(&records, quic), &lines);
@@ -84,7 +84,7 @@ pub(crate) fn page(seed: Seed) -> Result<String, Failure> {
 }
 
 fn kind(transport: Transport, service: &'static PaperService) -> CellKind {
-    CellKind::of(
+    CellKind::new(
         CellSource::Simulated,
         &OfferedService::ours(transport, service),
     )

@@ -8,7 +8,7 @@ use super::super::PAPER;
 use super::super::cells::quantile;
 use super::super::line::NetworkLine;
 use super::super::service::{AUTHOR, BOTH, PaperService};
-use super::agreement::{agreement, told};
+use super::agreement::{agreement, sentence};
 use super::cells::{CellKind, CellSource, LineCells, QuicCells};
 use super::instrument;
 use super::positions::{self, CHANCE, LINES, prompt};
@@ -57,7 +57,7 @@ fn ours<'a>(
     transport: Transport,
     service: &'static PaperService,
 ) -> QuicCells<'a> {
-    let kind = CellKind::of(source, &OfferedService::ours(transport, service));
+    let kind = CellKind::new(source, &OfferedService::ours(transport, service));
     QuicCells::new(records, kind)
 }
 
@@ -67,14 +67,14 @@ fn without_processing<'a>(
     stack: ServerStack,
     service: &'static PaperService,
 ) -> QuicCells<'a> {
-    let kind = CellKind::of(CellSource::Emulated, &prompt(stack, service));
+    let kind = CellKind::new(CellSource::Emulated, &prompt(stack, service));
     QuicCells::new(records, kind)
 }
 
 /// The transports with our server, and the same over QUIC in the simulation.
 fn transports<'a>(records: &'a Records, service: &'static PaperService) -> Vec<NamedCells<'a>> {
     let emulated = OfferedService::all_of_ours(service).map(|offered| {
-        let kind = CellKind::of(CellSource::Emulated, &offered);
+        let kind = CellKind::new(CellSource::Emulated, &offered);
         (offered.transport_name(), QuicCells::new(records, kind))
     });
     let simulated = ours(records, CellSource::Simulated, Transport::Quic, service);
@@ -84,11 +84,11 @@ fn transports<'a>(records: &'a Records, service: &'static PaperService) -> Vec<N
 
 /// The stacks of which there are measurements.
 fn stacks<'a>(records: &'a Records, service: &'static PaperService) -> Vec<NamedCells<'a>> {
-    let of = |stack: ServerStack| {
+    let offered = |stack: ServerStack| {
         let cells = without_processing(records, stack, service);
         (stack.name().to_owned(), cells)
     };
-    let all = ServerStack::ALL.into_iter().map(of);
+    let all = ServerStack::ALL.into_iter().map(offered);
     all.filter(|(_, cells)| !cells.is_empty()).collect()
 }
 
@@ -196,7 +196,7 @@ fn by_chance(records: &Records) -> Chart {
         // The slowest have no percentile of their own.
         let points = (0..).zip(times).filter(|(_, ms)| ms.is_finite());
         let points = points
-            .map(|(place, ms)| Point::new((f64::from(place) + 0.5) / count, ms))
+            .map(|(packet, ms)| Point::new((f64::from(packet) + 0.5) / count, ms))
             .collect::<Vec<_>>();
         Series::line(transport.name(), points)
     };
@@ -237,7 +237,7 @@ fn as_simulated(records: &Records) -> Check {
     };
     let pairs = BOTH.map(both);
     let found = agreement(&pairs, &LINES);
-    Check::goal(found.is_met(), told("On these lines", &found))
+    Check::goal(found.is_met(), sentence("On these lines", &found))
         .because("packets in the second half of the reply differ on the fastest of these lines, where the reply just fills the window; repeated runs show the same.")
 }
 
@@ -261,8 +261,9 @@ fn on_lines(costs: [f64; 3]) -> String {
 }
 
 fn first_packets(records: &Records) -> [Check; 2] {
-    let of = |role: PacketRole| Transport::ALL.map(|transport| costs(records, transport, |_| role));
-    let [tcp, tls, quic] = of(PacketRole::Client(1));
+    let costs_of =
+        |role: PacketRole| Transport::ALL.map(|transport| costs(records, transport, |_| role));
+    let [tcp, tls, quic] = costs_of(PacketRole::Client(1));
     let each = quic
         .iter()
         .zip(tls)
@@ -276,7 +277,7 @@ fn first_packets(records: &Records) -> [Check; 2] {
             on_lines(quic)
         ),
     );
-    let [_, tls, quic] = of(PacketRole::Client(2));
+    let [_, tls, quic] = costs_of(PacketRole::Client(2));
     let dearer = quic.iter().zip(tls).all(|(quic, tls)| *quic > tls);
     let second = Check::goal(
         dearer,
@@ -290,15 +291,15 @@ fn first_packets(records: &Records) -> [Check; 2] {
 }
 
 fn last_packet(records: &Records) -> Check {
-    let of = |offered: OfferedService| {
-        let kind = CellKind::of(CellSource::Emulated, &offered);
+    let points_of = |offered: OfferedService| {
+        let kind = CellKind::new(CellSource::Emulated, &offered);
         let cells = QuicCells::new(records, kind);
         LINES.map(|line| {
             let on = cells.on(line);
             on.cost(on.reply(0))
         })
     };
-    let all = OfferedService::all_of_ours(&AUTHOR).map(of);
+    let all = OfferedService::all_of_ours(&AUTHOR).map(points_of);
     let [_, _, tls, _, quic] = all;
     let dearer = quic.iter().zip(tls).all(|(quic, tls)| *quic > tls);
     let [tcp, kept_tcp, tls, kept_tls, quic] = all.map(on_lines);
@@ -319,8 +320,8 @@ fn is_alike(one: f64, other: f64) -> bool {
 
 /// Packets for which another stack costs as much as quinn, without a processing time.
 fn alike(records: &Records, stack: ServerStack) -> Check {
-    let of = |stack| without_processing(records, stack, &AUTHOR);
-    let [other, quinn] = [stack, ServerStack::Ours].map(of);
+    let without = |stack| without_processing(records, stack, &AUTHOR);
+    let [other, quinn] = [stack, ServerStack::Ours].map(without);
     let (mut same, mut all, mut apart) = (0, 0, Vec::new());
     for line in LINES {
         let [other, quinn] = [&other, &quinn].map(|cells| cells.on(line));
@@ -367,7 +368,7 @@ fn distribution(records: &Records) -> Check {
         times.sort_by(f64::total_cmp);
         quantile(&times, share)
     };
-    let told = Transport::ALL.map(|transport| {
+    let parts = Transport::ALL.map(|transport| {
         let [median, p90, p99] = [0.5, 0.9, 0.99].map(|share| at(transport, share));
         format!("{} {median:.0}, {p90:.0} and {p99:.0} ms", transport.name())
     });
@@ -376,7 +377,7 @@ fn distribution(records: &Records) -> Check {
         format!(
             "At {} % loss in both directions, median, 90th and 99th percentile: {}.",
             CHANCE.0,
-            told.join("; ")
+            parts.join("; ")
         ),
     )
     .because("a lost last packet waits for a timer over QUIC, a lost second flight of the client for two, and each padded Initial packet occupies this line for 33 ms.")

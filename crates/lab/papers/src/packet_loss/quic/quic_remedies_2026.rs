@@ -132,16 +132,17 @@ fn checks(records: &Records) -> Vec<Check> {
 
 /// States what a change does to the time without a loss and to each cost.
 fn gain(records: &Records, usual: &QuicVariant, variant: &QuicVariant) -> Check {
-    let before_after = [usual, variant].map(|of| median(&lossless(records, of)));
-    let mut told = vec![format!(
+    let before_after = [usual, variant].map(|services| median(&lossless(records, services)));
+    let mut sentences = vec![format!(
         "no loss {:.0} instead of {:.0} ms",
         before_after[1], before_after[0]
     )];
     let mut gains = before_after[1] < before_after[0] - 1.0;
     for lost in &LOST {
-        let [before, after] = [usual, variant].map(|of| median(&costs(records, of, lost)));
+        let [before, after] =
+            [usual, variant].map(|services| median(&costs(records, services, lost)));
         gains |= after < before - 5.0;
-        told.push(if after.is_nan() {
+        sentences.push(if after.is_nan() {
             format!("{}: another packet", lost.0)
         } else {
             format!("{} {after:.0} instead of {before:.0} ms", lost.0)
@@ -152,7 +153,7 @@ fn gain(records: &Records, usual: &QuicVariant, variant: &QuicVariant) -> Check 
         format!(
             "{}: {}. Costs are medians of 56 lines, simulated quinn.",
             capital(variant.name),
-            told.join(", ")
+            sentences.join(", ")
         ),
     )
     .because("it gives the sender no acknowledgement of a later packet, and shortens no timer.")

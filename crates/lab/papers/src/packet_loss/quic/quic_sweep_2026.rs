@@ -8,7 +8,7 @@ use super::super::PAPER;
 use super::super::cells::quantile;
 use super::super::line::{BANDWIDTHS, DELAYS, NetworkLine, all};
 use super::super::service::{AUTHOR, BOTH, PaperService};
-use super::agreement::{agreement, told};
+use super::agreement::{agreement, sentence};
 use super::cells::{CellKind, CellSource, LineCells, QuicCells};
 use super::instrument;
 use super::role::PacketRole;
@@ -30,12 +30,12 @@ pub(crate) static FIGURE: Figure = Figure {
 
 /// The cells of our server with steady delays.
 fn cells<'a>(records: &'a Records, source: CellSource, offered: &OfferedService) -> QuicCells<'a> {
-    QuicCells::new(records, CellKind::of(source, offered))
+    QuicCells::new(records, CellKind::new(source, offered))
 }
 
 /// The simulated cells with delays that vary.
 fn varying<'a>(records: &'a Records, offered: &OfferedService) -> QuicCells<'a> {
-    let kind = CellKind::of(CellSource::Simulated, offered);
+    let kind = CellKind::new(CellSource::Simulated, offered);
     QuicCells::new(records, kind.varying())
 }
 
@@ -178,7 +178,7 @@ fn checks(records: &Records) -> Vec<Check> {
         })
     });
     let found = agreement(&pairs, &lines);
-    checks.push(Check::goal(found.is_met(), told("On all lines", &found)).because(NOISE));
+    checks.push(Check::goal(found.is_met(), sentence("On all lines", &found)).because(NOISE));
     checks.extend(LOST.iter().map(|lost| faster(records, lost)));
     checks.push(late(records));
     checks

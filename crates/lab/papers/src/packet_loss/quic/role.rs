@@ -34,7 +34,10 @@ pub(in super::super) enum PacketRole {
 impl PacketRole {
     /// The role of the lost packet among the packets of its transaction, from the client and from the server. `None`
     /// if there was no packet at its position, or if losses are random.
-    pub(in super::super) fn of(lost: LostPacket, packets: &[Vec<u32>; 2]) -> Option<Self> {
+    pub(in super::super) fn from_packets(
+        lost: LostPacket,
+        packets: &[Vec<u32>; 2],
+    ) -> Option<Self> {
         let [up, down] = packets;
         let at = |packets: &[u32], position: u32| -> Option<Vec<u32>> {
             let packets = packets.get(..position as usize)?;
@@ -129,7 +132,7 @@ mod tests {
                 1228, 166, 231, 69, 63, 1228, 1228, 1228, 1228, 1228, 109, 66,
             ],
         ];
-        let role = |lost| PacketRole::of(lost, &quic).map(|role| role.to_string());
+        let role = |lost| PacketRole::from_packets(lost, &quic).map(|role| role.to_string());
         let down = |position| role(LostPacket::Down(position)).unwrap_or_default();
         let up = |position| role(LostPacket::Up(position)).unwrap_or_default();
         assert_eq!([1, 2, 3].map(down), ["server 1", "server 2", "server 3"]);
@@ -147,7 +150,7 @@ mod tests {
             vec![60, 52, 1490, 52],
             vec![60, 52, 1500, 1500, 1500, 1440, 52],
         ];
-        let role = |lost| PacketRole::of(lost, &tcp).map(|role| role.to_string());
+        let role = |lost| PacketRole::from_packets(lost, &tcp).map(|role| role.to_string());
         assert_eq!(role(LostPacket::Down(6)).as_deref(), Some("reply 4"));
         assert_eq!(role(LostPacket::Up(3)).as_deref(), Some("client 2"));
         assert_eq!(reply_packets(&tcp), 4);
@@ -160,7 +163,7 @@ mod tests {
     fn a_lost_first_flight_that_is_sent_three_times_is_no_reply() {
         let down = vec![1228, 166, 1228, 1228, 1228, 79, 231, 1228, 1228, 1228, 109];
         let packets = [vec![1228], down];
-        let role = PacketRole::of(LostPacket::Down(1), &packets);
+        let role = PacketRole::from_packets(LostPacket::Down(1), &packets);
         assert_eq!(role, Some(PacketRole::Server(1)));
     }
 }

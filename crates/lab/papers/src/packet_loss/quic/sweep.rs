@@ -42,7 +42,7 @@ fn study(
         let Some(run) = campaign.run(&offered, &jobs)? else {
             break;
         };
-        let kind = CellKind::of(CellSource::Emulated, &offered);
+        let kind = CellKind::new(CellSource::Emulated, &offered);
         for (job, exchange) in jobs.iter().zip(&run) {
             cells.add(&kind, job, &exchange.packets, exchange.response);
         }
@@ -51,7 +51,7 @@ fn study(
         if conditions.stopped() {
             break;
         }
-        let kind = CellKind::of(CellSource::Simulated, &offered);
+        let kind = CellKind::new(CellSource::Simulated, &offered);
         let (seed, service) = (conditions.seed, offered.service);
         cells.merge(simulate_positions(seed, &kind, service, lines, DRAWS)?);
         cells.merge(simulate_draws(seed, kind, service, lines, draws)?);

@@ -82,7 +82,7 @@ pub(in super::super) fn run(
     jobs: &[QuicJob],
     seed: Seed,
     conditions: &Conditions<'_>,
-    told: impl Fn(usize),
+    report: impl Fn(usize),
 ) -> Result<EmulatedExchanges, Failure> {
     if jobs.len() > MOST {
         return Err(format!("{} transactions in one run: {MOST} at most", jobs.len()).into());
@@ -118,7 +118,7 @@ pub(in super::super) fn run(
         records.drain().for_each(|record| observed.note(&record));
         let now = recorder.count() * 20 / jobs.len().max(1);
         if std::mem::replace(&mut twentieths, now) != now {
-            told(recorder.count());
+            report(recorder.count());
         }
     }
     generator.join().map_err(|_| "the generator panicked")??;
@@ -233,8 +233,8 @@ impl PacketsByPort {
             return;
         }
         let observed = self.0.entry(record.flow.client.port()).or_default();
-        let place = (record.position, record.length);
-        observed.packets[record.direction as usize].push(place);
+        let position = (record.position, record.length);
+        observed.packets[record.direction as usize].push(position);
         if let Fate::Dropped(_) = record.fate {
             observed.dropped.push((record.direction, record.position));
         }
@@ -309,7 +309,7 @@ mod tests {
             let jobs = losses.map(|lost| job(offered.transport, lost));
             let simulated = |lost| {
                 let job = job(offered.transport, lost);
-                let ends = ends_of(&CellKind::of(CellSource::Simulated, &offered));
+                let ends = ends_of(&CellKind::new(CellSource::Simulated, &offered));
                 let new = ExchangeSimulator::new(&job, &ends, PROCESSING, false, Seed(1));
                 new.expect("a simulator").play(1)
             };
@@ -330,7 +330,7 @@ mod tests {
                 );
                 assert!(first.response > Some(Span::from_millis(999)), "{first:?}");
                 assert_eq!(reply_packets(&none.packets), reply_packets(&model.packets));
-                let role = PacketRole::of(LostPacket::Up(1), &first.packets);
+                let role = PacketRole::from_packets(LostPacket::Up(1), &first.packets);
                 assert_eq!(role, Some(PacketRole::Client(1)));
                 Ok(Records::new())
             });

@@ -165,7 +165,7 @@ impl QuicVariant {
     pub(in super::super) const fn kind(&self) -> CellKind {
         CellKind {
             variant: self.key,
-            ..CellKind::of(
+            ..CellKind::new(
                 CellSource::Simulated,
                 &OfferedService::ours(Transport::Quic, &AUTHOR),
             )

@@ -1,4 +1,4 @@
-//! Positions and delays in words.
+//! Lists of positions and delays as text.
 
 /// Lists ascending numbers. Shortens runs of three or more: "3 and 9 to 11". "none" for an empty list.
 pub(super) fn listed(numbers: &[u32]) -> String {
