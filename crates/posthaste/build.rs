@@ -49,6 +49,6 @@ fn git(arguments: &[&str]) -> Option<String> {
         .stderr(Stdio::null())
         .output()
         .ok()?;
-    let words = String::from_utf8(git.stdout).ok()?;
-    Some(words.trim().to_owned()).filter(|words| git.status.success() && !words.is_empty())
+    let output = String::from_utf8(git.stdout).ok()?;
+    Some(output.trim().to_owned()).filter(|output| git.status.success() && !output.is_empty())
 }

@@ -181,8 +181,8 @@ impl At {
             None => BrokerConfig::default(),
             Some(file) => read(file).map_err(Failure::Usage)?,
         };
-        if let Some(place) = &self.store {
-            config.store = place.clone();
+        if let Some(path) = &self.store {
+            config.store = path.clone();
             config.follow = None;
         }
         Ok(config)
@@ -250,9 +250,9 @@ fn log(at: &At, most: usize) -> Result<(), Failure> {
         let offer = change
             .offer
             .map(|offer| serde_json::to_string(&offer).unwrap_or_default());
-        let what = offer.unwrap_or_else(|| "withdrawn".to_owned());
+        let content = offer.unwrap_or_else(|| "withdrawn".to_owned());
         let (number, at) = (change.number.to_string(), change.at.to_string());
-        [number, at, token.to_string(), kind, provider, name, what]
+        [number, at, token.to_string(), kind, provider, name, content]
     });
     table(
         ["number", "at", "token", "type", "provider", "name", "what"],
@@ -275,8 +275,8 @@ fn table<const N: usize>(
 }
 
 fn read(file: &Path) -> Result<BrokerConfig, String> {
-    let place = file.display();
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{place}: {error}"))?;
+    let path = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{path}: {error}"))?;
     let folder = file.parent().unwrap_or(Path::new(""));
-    BrokerConfig::read(&text, folder).map_err(|error| format!("{place}: {error}"))
+    BrokerConfig::read(&text, folder).map_err(|error| format!("{path}: {error}"))
 }

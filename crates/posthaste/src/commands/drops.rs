@@ -66,7 +66,7 @@ impl DropArgs {
     }
 
     /// The typed options, for a note below a picture: the drops, and the file of the pattern.
-    pub(super) fn words(&self) -> Vec<String> {
+    pub(super) fn options(&self) -> Vec<String> {
         let drops = self.drop.iter().map(|drop| format!("drop {drop}"));
         let pattern = self.pattern.iter();
         let pattern = pattern.map(|path| format!("pattern {}", path.display()));

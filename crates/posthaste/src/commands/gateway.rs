@@ -103,7 +103,7 @@ fn unusable(file: &Path, error: GatewayError) -> Failure {
 }
 
 fn read(file: &Path) -> Result<GatewayConfig, String> {
-    let place = file.display();
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{place}: {error}"))?;
-    GatewayConfig::read(&text).map_err(|error| format!("{place}: {error}"))
+    let path = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{path}: {error}"))?;
+    GatewayConfig::read(&text).map_err(|error| format!("{path}: {error}"))
 }

@@ -113,8 +113,8 @@ pub(super) fn nested(text: &str) -> Result<PathArgs, String> {
 }
 
 /// Parses options as on a command line, word by word.
-pub(super) fn typed<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<PathArgs, String> {
-    let nested = Nested::try_parse_from(words);
+pub(super) fn typed<'a>(options: impl IntoIterator<Item = &'a str>) -> Result<PathArgs, String> {
+    let nested = Nested::try_parse_from(options);
     nested.map(|nested| nested.path).map_err(|error| {
         let text = error.to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);

@@ -1,6 +1,6 @@
 //! Invalid arguments are refused with the remedy, exit code 2, before anything is sent.
 
-use crate::command::{RunningShop, posthaste, said};
+use crate::command::{RunningShop, execute, posthaste};
 
 const URL: &str = "http://127.0.0.1:9/";
 
@@ -332,23 +332,23 @@ const CASES: &[(&[&str], &str)] = &[
 
 #[test]
 fn an_unlike_option_is_no_guess() {
-    let said = said(&mut posthaste(&["load", URL, "--ratenting", "5/s"]));
-    assert_eq!(said.code, Some(2), "{}", said.err);
-    assert!(!said.err.contains("similar"), "{}", said.err);
-    assert!(said.err.contains("--ratenting"), "{}", said.err);
+    let output = execute(&mut posthaste(&["load", URL, "--ratenting", "5/s"]));
+    assert_eq!(output.code, Some(2), "{}", output.err);
+    assert!(!output.err.contains("similar"), "{}", output.err);
+    assert!(output.err.contains("--ratenting"), "{}", output.err);
 }
 
 #[test]
 fn usage_errors_name_the_remedy() {
     for (arguments, remedy) in CASES {
-        let said = said(&mut posthaste(arguments));
-        assert_eq!(said.code, Some(2), "{arguments:?}: {}", said.err);
+        let output = execute(&mut posthaste(arguments));
+        assert_eq!(output.code, Some(2), "{arguments:?}: {}", output.err);
         assert!(
-            said.err.contains(remedy),
+            output.err.contains(remedy),
             "{arguments:?} does not name {remedy:?}: {}",
-            said.err
+            output.err
         );
-        assert_eq!(said.out, "", "{arguments:?}");
+        assert_eq!(output.out, "", "{arguments:?}");
     }
 }
 
@@ -358,7 +358,7 @@ fn a_template_that_names_a_missing_column_lists_those_there_are() {
     let data = folder.path().join("data.csv");
     std::fs::write(&data, "isbn,title\n1,a\n").unwrap();
     let data = data.to_str().unwrap();
-    let said = said(&mut posthaste(&[
+    let output = execute(&mut posthaste(&[
         "load",
         "http://127.0.0.1:9/{{ibsn}}",
         "--rate",
@@ -366,11 +366,11 @@ fn a_template_that_names_a_missing_column_lists_those_there_are() {
         "--data",
         data,
     ]));
-    assert_eq!(said.code, Some(2));
+    assert_eq!(output.code, Some(2));
     assert!(
-        said.err.contains("{{ibsn}}") && said.err.contains("isbn, title"),
+        output.err.contains("{{ibsn}}") && output.err.contains("isbn, title"),
         "{}",
-        said.err
+        output.err
     );
 }
 
@@ -378,7 +378,7 @@ fn a_template_that_names_a_missing_column_lists_those_there_are() {
 fn a_wsdl_without_the_operation_lists_those_there_are() {
     let shop = RunningShop::open(&[]);
     let wsdl = format!("{}/soap?wsdl", shop.url);
-    let said = said(&mut posthaste(&[
+    let output = execute(&mut posthaste(&[
         "load",
         "--wsdl",
         &wsdl,
@@ -387,8 +387,8 @@ fn a_wsdl_without_the_operation_lists_those_there_are() {
         "--rate",
         "5/s",
     ]));
-    assert_eq!(said.code, Some(2));
-    assert!(said.err.contains("BookLite"), "{}", said.err);
+    assert_eq!(output.code, Some(2));
+    assert!(output.err.contains("BookLite"), "{}", output.err);
 }
 
 #[test]
@@ -396,14 +396,14 @@ fn help_has_examples_everywhere() {
     let commands = "load compare simulate pattern bookshop reproduce doctor";
     let inner = ["pattern make", "pattern show"];
     for command in commands.split(' ').chain(inner) {
-        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
-        let said = said(&mut posthaste(&words));
-        assert_eq!(said.code, Some(0));
+        let arguments: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let output = execute(&mut posthaste(&arguments));
+        assert_eq!(output.code, Some(0));
         assert!(
-            said.out.contains(&format!("posthaste {command}")),
+            output.out.contains(&format!("posthaste {command}")),
             "{}",
-            said.out
+            output.out
         );
-        assert!(said.out.contains("xample"), "{command} has no example");
+        assert!(output.out.contains("xample"), "{command} has no example");
     }
 }

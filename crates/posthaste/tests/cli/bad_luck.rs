@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::command::{CommandOutput, RunningShop, posthaste, said, signal, until};
+use crate::command::{CommandOutput, RunningShop, execute, posthaste, signal, until};
 
 #[test]
 fn ctrl_c_keeps_what_was_measured_and_says_so() {
@@ -26,10 +26,10 @@ fn ctrl_c_keeps_what_was_measured_and_says_so() {
     .unwrap();
     until("fifty replies", || shop.pages() >= 50);
     signal("INT", child.id());
-    let said = CommandOutput::from(child.wait_with_output().unwrap());
-    assert_eq!(said.code, Some(3), "{}", said.err);
-    assert!(said.err.contains("stopped"), "{}", said.err);
-    let report: Value = serde_json::from_str(&said.out).unwrap();
+    let output = CommandOutput::from(child.wait_with_output().unwrap());
+    assert_eq!(output.code, Some(3), "{}", output.err);
+    assert!(output.err.contains("stopped"), "{}", output.err);
+    let report: Value = serde_json::from_str(&output.out).unwrap();
     assert_eq!(report["stopped"], true);
     let sum: u64 = report["outcomes"]
         .as_object()
@@ -67,10 +67,10 @@ fn ctrl_c_in_a_search_prints_what_is_known() {
     .unwrap();
     until("fifty replies", || shop.pages() >= 50);
     signal("INT", child.id());
-    let said = CommandOutput::from(child.wait_with_output().unwrap());
-    assert_eq!(said.code, Some(3), "{}", said.err);
-    assert!(said.err.contains("stopped"), "{}", said.err);
-    let found: Value = serde_json::from_str(&said.out).unwrap();
+    let output = CommandOutput::from(child.wait_with_output().unwrap());
+    assert_eq!(output.code, Some(3), "{}", output.err);
+    assert!(output.err.contains("stopped"), "{}", output.err);
+    let found: Value = serde_json::from_str(&output.out).unwrap();
     assert_eq!(found["stopped"], true);
     assert!(found["held_at_per_s"].is_null());
     assert!(!found["trials"].as_array().unwrap().is_empty());
@@ -87,9 +87,9 @@ fn the_bookshop_drains_on_sigterm() {
 fn a_taken_port_is_named() {
     let shop = RunningShop::open(&[]);
     let address = shop.url.strip_prefix("http://").unwrap();
-    let said = said(&mut posthaste(&["bookshop", "--listen", address]));
-    assert_eq!(said.code, Some(3));
-    assert!(said.err.contains(address), "{}", said.err);
+    let output = execute(&mut posthaste(&["bookshop", "--listen", address]));
+    assert_eq!(output.code, Some(3));
+    assert!(output.err.contains(address), "{}", output.err);
 }
 
 #[test]
@@ -113,11 +113,11 @@ fn without_descriptors_requests_are_counted_not_lost() {
     limited
         .args(["-c", script, env!("CARGO_BIN_EXE_posthaste")])
         .args(arguments);
-    let said = said(&mut limited);
+    let output = execute(&mut limited);
     // The generator was the limit, and the remedy is named.
-    assert_eq!(said.code, Some(3), "{}", said.err);
-    assert!(said.err.contains("ulimit -n"), "{}", said.err);
-    let report: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(output.code, Some(3), "{}", output.err);
+    assert!(output.err.contains("ulimit -n"), "{}", output.err);
+    let report: Value = serde_json::from_str(&output.out).unwrap();
     let count = |name: &str| report["outcomes"][name].as_u64().unwrap();
     assert_eq!(report["intended"], 100);
     assert!(
@@ -133,7 +133,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/full", folder.path().join("unfinished")).unwrap();
     let out = folder.path().to_str().unwrap();
-    let run = said(&mut posthaste(&[
+    let run = execute(&mut posthaste(&[
         "load",
         "--allow-late",
         &shop.url,
@@ -153,7 +153,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
     // A file is written completely or not at all.
     assert!(!folder.path().join("report.json").exists());
     assert!(!folder.path().join("unfinished").exists());
-    let nowhere = said(&mut posthaste(&[
+    let nowhere = execute(&mut posthaste(&[
         "load",
         "--allow-late",
         &shop.url,
@@ -177,7 +177,7 @@ fn a_run_that_cannot_begin_leaves_the_records_of_the_one_before() {
     let out = folder.path().to_str().unwrap();
     let load = |url: &str| {
         let options = ["--rate", "50/s", "--duration", "100ms", "--out", out];
-        said(posthaste(&["load", url, "--force", "--allow-late"]).args(options))
+        execute(posthaste(&["load", url, "--force", "--allow-late"]).args(options))
     };
     let records = || {
         let files = std::fs::read_dir(folder.path()).unwrap();
@@ -205,8 +205,8 @@ fn a_reader_that_goes_away_is_no_crash() {
         .spawn()
         .unwrap();
     drop(child.stdout.take());
-    let said = CommandOutput::from(child.wait_with_output().unwrap());
-    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+    let output = CommandOutput::from(child.wait_with_output().unwrap());
+    assert_eq!((output.code, output.err.as_str()), (Some(0), ""));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_reader_of_errors_that_goes_away_is_no_crash() {
 #[test]
 fn without_a_terminal_there_is_no_colour_and_no_bar() {
     let shop = RunningShop::open(&[]);
-    let run = said(
+    let run = execute(
         posthaste(&[
             "load",
             "--allow-late",
@@ -263,9 +263,9 @@ fn a_rate_beyond_all_counting_obeys_sigterm() {
         .unwrap();
     until("fifty replies", || shop.pages() >= 50);
     signal("TERM", child.id());
-    let said = CommandOutput::from(child.wait_with_output().unwrap());
-    assert_eq!(said.code, Some(3), "{}", said.err);
-    let report: Value = serde_json::from_str(&said.out).unwrap();
+    let output = CommandOutput::from(child.wait_with_output().unwrap());
+    assert_eq!(output.code, Some(3), "{}", output.err);
+    let report: Value = serde_json::from_str(&output.out).unwrap();
     let (intended, seconds) = (&report["intended"], &report["duration_s"]);
     let due = seconds.as_f64().unwrap() * 1e9;
     let share = intended.as_u64().unwrap() as f64 / due;
@@ -294,7 +294,7 @@ fn a_second_run_does_not_write_to_the_folder_of_the_first() {
         .spawn()
         .unwrap();
     until("a reply", || shop.pages() >= 1);
-    let second = said(&mut posthaste(&[
+    let second = execute(&mut posthaste(&[
         "load",
         &page,
         "--rate",

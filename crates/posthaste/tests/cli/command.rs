@@ -22,7 +22,7 @@ pub(crate) struct CommandOutput {
     pub(crate) err: String,
 }
 
-pub(crate) fn said(command: &mut Command) -> CommandOutput {
+pub(crate) fn execute(command: &mut Command) -> CommandOutput {
     CommandOutput::from(command.output().unwrap())
 }
 
@@ -118,10 +118,10 @@ impl Drop for RunningShop {
 }
 
 /// Waits until `holds`, for longer than any test needs on a busy machine.
-pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(condition: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(begun.elapsed() < PATIENCE, "in vain: {condition}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

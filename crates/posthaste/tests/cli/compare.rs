@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::command::{CommandOutput, RunningShop, posthaste, said};
+use crate::command::{CommandOutput, RunningShop, execute, posthaste};
 
 /// The report of a real run, the source of all others, and the folder for them.
 struct Reports {
@@ -19,7 +19,7 @@ const REQUESTS: u64 = 3_000;
 impl Reports {
     fn new() -> Self {
         let shop = RunningShop::open(&[]);
-        let made = said(&mut posthaste(&[
+        let made = execute(&mut posthaste(&[
             "load",
             &shop.url,
             "--rate",
@@ -67,12 +67,12 @@ impl Reports {
     }
 
     /// Compares with these words. Names of runs are replaced by their folders.
-    fn compare(&self, words: &str) -> CommandOutput {
-        let words = words.split(' ').map(|word| match self.path(word) {
+    fn compare(&self, arguments: &str) -> CommandOutput {
+        let arguments = arguments.split(' ').map(|word| match self.path(word) {
             path if path.exists() || word.ends_with(".out") => path.display().to_string(),
             _ => word.to_owned(),
         });
-        said(posthaste(&["compare"]).args(words))
+        execute(posthaste(&["compare"]).args(arguments))
     }
 
     fn three(&self, name: &str, options: &str) -> CommandOutput {
@@ -138,8 +138,8 @@ fn errors(report: &mut Value, count: u64) {
     }
 }
 
-fn document(said: &CommandOutput) -> Value {
-    serde_json::from_str(&said.out).unwrap()
+fn document(output: &CommandOutput) -> Value {
+    serde_json::from_str(&output.out).unwrap()
 }
 
 #[test]
@@ -151,19 +151,26 @@ fn three_runs_a_side_decide() {
         ("faster", 0.8, 0, "better"),
     ] {
         reports.keep_three(name, factor, |_| ());
-        let said = reports.three(name, "--json");
-        assert_eq!(said.code, Some(code), "{name}: {}{}", said.out, said.err);
-        let document = document(&said);
+        let output = reports.three(name, "--json");
+        assert_eq!(
+            output.code,
+            Some(code),
+            "{name}: {}{}",
+            output.out,
+            output.err
+        );
+        let document = document(&output);
         assert_eq!(document["verdict"], verdict);
         assert_eq!(document["judged"].as_array().unwrap().len(), 4);
     }
-    let said = reports.three("slower", "");
-    assert_eq!(said.code, Some(1));
+    let output = reports.three("slower", "");
+    assert_eq!(output.code, Some(1));
     assert!(
-        said.err
+        output
+            .err
             .contains("worse in mean of response time, all due, p50"),
         "{}",
-        said.err
+        output.err
     );
 }
 
@@ -178,9 +185,19 @@ fn a_mean_twice_as_long_never_passes() {
         (1.0, 0.01, 3),
     ] {
         reports.keep("b", |report| times(report, factor, noise));
-        let said = reports.compare("a1 b");
-        assert_eq!(said.code, Some(code), "{factor}: {}{}", said.out, said.err);
-        assert!(said.out.contains("scatter between runs"), "{}", said.out);
+        let output = reports.compare("a1 b");
+        assert_eq!(
+            output.code,
+            Some(code),
+            "{factor}: {}{}",
+            output.out,
+            output.err
+        );
+        assert!(
+            output.out.contains("scatter between runs"),
+            "{}",
+            output.out
+        );
     }
     reports.keep_three("double", 1.99, |_| ());
     assert_eq!(reports.three("double", "--allow-unknown").code, Some(1));
@@ -192,13 +209,13 @@ fn unknown_exits_with_3_unless_it_is_allowed() {
     for (name, factor) in [("wide1", 1.0), ("wide2", 1.5), ("wide3", 0.8)] {
         reports.keep(name, |report| times(report, factor, 0.01));
     }
-    let said = reports.three("wide", "");
-    assert_eq!(said.code, Some(3), "{}{}", said.out, said.err);
-    assert!(said.err.contains("no verdict on mean"), "{}", said.err);
+    let output = reports.three("wide", "");
+    assert_eq!(output.code, Some(3), "{}{}", output.out, output.err);
+    assert!(output.err.contains("no verdict on mean"), "{}", output.err);
     assert!(
-        said.out.contains("runs a side would decide"),
+        output.out.contains("runs a side would decide"),
         "{}",
-        said.out
+        output.out
     );
     let allowed = reports.three("wide", "--allow-unknown");
     assert_eq!((allowed.code, allowed.err.as_str()), (Some(0), ""));
@@ -231,9 +248,9 @@ fn runs_that_grow_stop_or_differ_in_length_never_pass() {
     for (name, change, word) in changes {
         for factor in [0.8, 1.0] {
             reports.keep_three(name, factor, change);
-            let said = reports.three(name, "");
-            assert_eq!(said.code, Some(3), "{name}: {}{}", said.out, said.err);
-            assert!(said.out.contains(word), "{name}: {}", said.out);
+            let output = reports.three(name, "");
+            assert_eq!(output.code, Some(3), "{name}: {}{}", output.out, output.err);
+            assert!(output.out.contains(word), "{name}: {}", output.out);
         }
     }
     reports.keep_three("grows", 1.2, no_interval);
@@ -250,23 +267,23 @@ fn runs_without_an_interval_or_a_number_are_named() {
     let without = |key: &str, report: &mut Value| report["response_time_ms"][key] = Value::Null;
     reports.keep_three("b", 1.0, |_| ());
     reports.keep("b2", |report| without("mean_interval", report));
-    let said = reports.three("b", "");
-    let words = "b2: response times may grow during a run\n";
-    assert!(said.out.contains("unknown: no interval of the mean in "));
-    assert!(said.out.contains(words), "{}", said.out);
+    let output = reports.three("b", "");
+    let reason = "b2: response times may grow during a run\n";
+    assert!(output.out.contains("unknown: no interval of the mean in "));
+    assert!(output.out.contains(reason), "{}", output.out);
     reports.keep("c1", |report| without("p99_interval", report));
-    let said = reports.compare("a1 c1");
-    let words = "c1: too few independent values\n";
-    assert!(said.out.contains("unknown: no interval of the p99 in "));
-    assert!(said.out.contains(words), "{}", said.out);
+    let output = reports.compare("a1 c1");
+    let reason = "c1: too few independent values\n";
+    assert!(output.out.contains("unknown: no interval of the p99 in "));
+    assert!(output.out.contains(reason), "{}", output.out);
     let names = document(&reports.compare("a1 c1 --json"))["judged"][2]["no_interval_in"].clone();
     assert_eq!(names.as_array().unwrap().len(), 1);
     for name in ["d1", "d2"] {
         reports.keep(name, |report| without("p999", report));
     }
-    let said = reports.compare("d1 d2");
-    let words = "unknown: no p999 in any run: it needs 5000 requests per run\n";
-    assert!(said.out.contains(words), "{}", said.out);
+    let output = reports.compare("d1 d2");
+    let reason = "unknown: no p999 in any run: it needs 5000 requests per run\n";
+    assert!(output.out.contains(reason), "{}", output.out);
 }
 
 #[test]
@@ -297,15 +314,16 @@ fn options_that_differ_are_named() {
         report["plan"]["threads"] = 7.into();
     });
     reports.keep("b2", |report| report["plan"]["seed"] = 99.into());
-    let said = reports.three("b", "");
+    let output = reports.three("b", "");
     assert!(
-        said.out
+        output
+            .out
             .contains("connect-timeout differs: 500ms | 2s, 500ms, 2s"),
         "{}",
-        said.out
+        output.out
     );
-    assert!(said.out.contains("seed differs"), "{}", said.out);
-    assert!(!said.out.contains("target differs"), "{}", said.out);
+    assert!(output.out.contains("seed differs"), "{}", output.out);
+    assert!(!output.out.contains("target differs"), "{}", output.out);
     let same = reports.compare("a1 a2 -- a3");
     assert!(!same.out.contains("differs"), "{}", same.out);
 }
@@ -316,8 +334,8 @@ fn other_programs_read_the_verdicts() {
     reports.keep_three("slower", 1.2, |report| {
         report["plan"]["target"] = "GET http://a/?b=<1>&c=]]>".into();
     });
-    let said = reports.three("slower", "--markdown table.out --junit suite.out");
-    assert_eq!(said.code, Some(1), "{}{}", said.out, said.err);
+    let output = reports.three("slower", "--markdown table.out --junit suite.out");
+    assert_eq!(output.code, Some(1), "{}{}", output.out, output.err);
     let table = fs::read_to_string(reports.path("table.out")).unwrap();
     assert_eq!(
         table.lines().filter(|line| line.starts_with('|')).count(),

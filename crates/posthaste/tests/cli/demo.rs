@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
-use crate::command::{posthaste, said, signal};
+use crate::command::{execute, posthaste, signal};
 
 /// Starts a demo with its files in a folder of its own. Returns it and the address of its page.
 fn demo(folder: &tempfile::TempDir) -> (Child, String) {
@@ -51,11 +51,11 @@ fn a_signal_ends_it_with_an_open_page_and_leaves_nothing() {
 fn a_port_in_use_is_a_failure_with_a_remedy() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let said = said(&mut posthaste(&["demo", "--listen", &address]));
-    assert_eq!((said.code, &*said.out), (Some(3), ""));
+    let output = execute(&mut posthaste(&["demo", "--listen", &address]));
+    assert_eq!((output.code, &*output.out), (Some(3), ""));
     assert!(
-        said.err.contains(&address) && said.err.contains("another port"),
+        output.err.contains(&address) && output.err.contains("another port"),
         "{}",
-        said.err
+        output.err
     );
 }

@@ -131,16 +131,19 @@ fn run_once(page: &str) -> (String, String) {
             index += expected.len();
             // A background service prints its address.
             let least = usize::from(command.ends_with('&')).max(expected.len());
-            let said = shell.type_in(&command, least);
+            let printed = shell.type_in(&command, least);
             commands += 1;
             // The page may show it shortened.
-            let agrees = agree(expected, &said);
-            let (expected, said) = (expected.join("\n"), said.join("\n"));
-            for line in if agrees { &expected } else { &said }.lines() {
+            let agrees = agree(expected, &printed);
+            let (expected, printed) = (expected.join("\n"), printed.join("\n"));
+            for line in if agrees { &expected } else { &printed }.lines() {
                 let _ = writeln!(written, "{line}");
             }
             if !agrees {
-                let _ = writeln!(differences, "$ {command}\n{expected}\n--- but:\n{said}\n");
+                let _ = writeln!(
+                    differences,
+                    "$ {command}\n{expected}\n--- but:\n{printed}\n"
+                );
             }
         }
     }
@@ -217,20 +220,20 @@ impl Shell {
         let end = format!("status=$?; echo; echo '{MARK}'; (exit $status)");
         writeln!(self.input, "{typed}\n{end}").unwrap();
         let in_background = command.ends_with('&');
-        let (mut said, mut over) = (Vec::new(), false);
-        while !over || (in_background && said.len() < lines) {
+        let (mut printed, mut over) = (Vec::new(), false);
+        while !over || (in_background && printed.len() < lines) {
             let line = self.output.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("no end of {command}: {said:#?}"));
+            let line = line.unwrap_or_else(|_| panic!("no end of {command}: {printed:#?}"));
             over |= line == MARK;
             if line != MARK && !(line.is_empty() && in_background) {
-                said.push(self.as_on_the_page(&line));
+                printed.push(self.as_on_the_page(&line));
             }
         }
         // An empty line was added for output without a final one.
-        while said.last().is_some_and(String::is_empty) {
-            said.pop();
+        while printed.last().is_some_and(String::is_empty) {
+            printed.pop();
         }
-        said
+        printed
     }
 
     /// Replaces the ports by those of the page, and removes the folder's name.
@@ -252,11 +255,11 @@ impl Drop for Shell {
 }
 
 /// True if the output is that of the page, except for numbers. `...` stands for any lines.
-fn agree(expected: &[&str], said: &[String]) -> bool {
+fn agree(expected: &[&str], printed: &[String]) -> bool {
     match expected {
-        [] => said.is_empty(),
-        ["...", rest @ ..] => (0..=said.len()).any(|skipped| agree(rest, &said[skipped..])),
-        [first, rest @ ..] => match said {
+        [] => printed.is_empty(),
+        ["...", rest @ ..] => (0..=printed.len()).any(|skipped| agree(rest, &printed[skipped..])),
+        [first, rest @ ..] => match printed {
             [line, others @ ..] => masked(first) == masked(line) && agree(rest, others),
             [] => false,
         },
@@ -328,9 +331,9 @@ fn numbers_and_their_units_may_differ() {
         assert_eq!(masked(one), masked(other));
     }
     assert_ne!(masked("3 requests"), masked("3 replies"));
-    let said = ["a 1".to_owned(), "b".to_owned(), "c 3".to_owned()];
-    assert!(agree(&["a 2", "...", "c 4"], &said));
-    assert!(agree(&["...", "b", "..."], &said));
-    assert!(!agree(&["a 2", "c 4"], &said));
-    assert!(!agree(&["a 2", "...", "d 4"], &said));
+    let printed = ["a 1".to_owned(), "b".to_owned(), "c 3".to_owned()];
+    assert!(agree(&["a 2", "...", "c 4"], &printed));
+    assert!(agree(&["...", "b", "..."], &printed));
+    assert!(!agree(&["a 2", "c 4"], &printed));
+    assert!(!agree(&["a 2", "...", "d 4"], &printed));
 }

@@ -37,11 +37,11 @@ fn reply(stream: &mut TcpStream) -> Option<(u16, bool)> {
     loop {
         let text = String::from_utf8_lossy(&bytes).to_lowercase();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let of = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
-            let length: usize = of("content-length: ")?.parse().ok()?;
+            let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
+            let length: usize = field("content-length: ")?.parse().ok()?;
             if body.len() >= length {
                 let status = head.get(9..12)?.parse().ok()?;
-                return Some((status, of("connection: close").is_some()));
+                return Some((status, field("connection: close").is_some()));
             }
         }
         match stream.read(&mut piece) {

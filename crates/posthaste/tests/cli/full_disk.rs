@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::command::{RunningShop, posthaste, said, until};
+use crate::command::{RunningShop, execute, posthaste, until};
 
 /// Names the small disk. The test runs itself again in a namespace where it may mount one.
 const DISK: &str = "POSTHASTE_SMALL_DISK";
@@ -51,18 +51,18 @@ fn a_broker_starts_on_a_full_disk_and_publishes_when_freed() {
             .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
             .arg(std::env::current_exe().unwrap())
             .env(DISK, folder.path());
-        let said = said(&mut inside);
-        assert_eq!(said.code, Some(0), "{}\n{}", said.out, said.err);
+        let output = execute(&mut inside);
+        assert_eq!(output.code, Some(0), "{}\n{}", output.out, output.err);
         return;
     };
     let disk = Path::new(&disk);
     let store = format!("sqlite:{}", disk.join("offers.db").display());
-    let made = said(&mut posthaste(&[
+    let made = execute(&mut posthaste(&[
         "broker", "token", "new", "ada", "--store", &store,
     ]));
     assert_eq!(made.code, Some(0), "{}", made.err);
-    let words = made.out.split_whitespace();
-    let token = words.into_iter().find(|word| word.starts_with("pht_"));
+    let parts = made.out.split_whitespace();
+    let token = parts.into_iter().find(|word| word.starts_with("pht_"));
     let token = token.unwrap().to_owned();
     let start = || RunningShop::serve("broker", &["--listen", "127.0.0.1:0", "--store", &store]);
     let offer = |cents: u32| {

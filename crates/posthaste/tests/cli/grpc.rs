@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::command::{CommandOutput, RunningShop, posthaste, said};
+use crate::command::{CommandOutput, RunningShop, execute, posthaste};
 
 const GET_BOOK: &str = "bookshop.v1.Bookshop/GetBook";
 
@@ -29,12 +29,12 @@ fn call(shop: &RunningShop, method: &str, options: &[&str]) -> CommandOutput {
         "20s",
         "--allow-late",
     ];
-    said(&mut posthaste(&[&fixed, options].concat()))
+    execute(&mut posthaste(&[&fixed, options].concat()))
 }
 
-fn json(said: &CommandOutput) -> Value {
-    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
-    serde_json::from_str(&said.out).unwrap()
+fn json(output: &CommandOutput) -> Value {
+    assert_eq!(output.code, Some(0), "{}{}", output.out, output.err);
+    serde_json::from_str(&output.out).unwrap()
 }
 
 fn isbn(shop: &RunningShop) -> String {
@@ -77,8 +77,8 @@ fn calls_are_counted_by_status_in_every_report() {
             .contains("grpc-error")
     );
     let text = call(&shop, GET_BOOK, &rows).out;
-    for words in ["gRPC unary http://", "gRPC       NOT_FOUND: 10   OK: 10"] {
-        assert!(text.contains(words), "{text}");
+    for line in ["gRPC unary http://", "gRPC       NOT_FOUND: 10   OK: 10"] {
+        assert!(text.contains(line), "{text}");
     }
 }
 
@@ -155,25 +155,25 @@ fn mistakes_name_the_remedy_before_anything_is_sent() {
         ),
     ];
     for (method, options, part) in cases {
-        let said = call(&shop, method, options);
-        assert_eq!(said.code, Some(2), "{method} {options:?}: {}", said.err);
+        let output = call(&shop, method, options);
+        assert_eq!(output.code, Some(2), "{method} {options:?}: {}", output.err);
         assert!(
-            said.err.contains(part),
+            output.err.contains(part),
             "{method} {options:?}: {}",
-            said.err
+            output.err
         );
     }
     let url = format!("{}/page", shop.url);
-    let said = said(&mut posthaste(&[
+    let output = execute(&mut posthaste(&[
         "load", &url, "--grpc", GET_BOOK, "--proto", PROTO, "--rate", "5/s",
     ]));
-    assert_eq!(said.code, Some(2), "{}", said.err);
+    assert_eq!(output.code, Some(2), "{}", output.err);
     assert!(
-        said.err.contains("the method is the path of a call"),
+        output.err.contains("the method is the path of a call"),
         "{}",
-        said.err
+        output.err
     );
-    let said = crate::command::said(&mut posthaste(&[
+    let output = crate::command::execute(&mut posthaste(&[
         "load",
         &shop.url,
         "--message",
@@ -181,5 +181,5 @@ fn mistakes_name_the_remedy_before_anything_is_sent() {
         "--rate",
         "5/s",
     ]));
-    assert!(said.err.contains("--grpc"), "{}", said.err);
+    assert!(output.err.contains("--grpc"), "{}", output.err);
 }

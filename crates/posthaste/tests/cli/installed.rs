@@ -1,10 +1,10 @@
 //! The files that packages install: completion scripts and manual pages for all commands.
 
-use super::command::{posthaste, said};
+use super::command::{execute, posthaste};
 
 /// Commands in the help, without `help` itself.
 fn commands() -> Vec<String> {
-    let help = said(&mut posthaste(&["--help"])).out;
+    let help = execute(&mut posthaste(&["--help"])).out;
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     listed
         .take_while(|line| !line.is_empty())
@@ -21,13 +21,13 @@ fn every_shell_has_a_script_that_knows_every_command() {
     let commands = commands();
     assert!(commands.len() > 10, "{commands:?}");
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let script = said(&mut posthaste(&["completions", shell]));
+        let script = execute(&mut posthaste(&["completions", shell]));
         assert_eq!((script.code, script.err.as_str()), (Some(0), ""), "{shell}");
         for command in &commands {
             assert!(script.out.contains(command), "{shell} lacks {command}");
         }
     }
-    let other = said(&mut posthaste(&["completions", "tcsh"]));
+    let other = execute(&mut posthaste(&["completions", "tcsh"]));
     assert_eq!(other.code, Some(2));
     assert!(other.err.contains("bash"), "{}", other.err);
 }
@@ -36,7 +36,7 @@ fn every_shell_has_a_script_that_knows_every_command() {
 fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().unwrap();
     let pages = folder.path().join("man1");
-    let written = said(&mut posthaste(&["man", pages.to_str().unwrap()]));
+    let written = execute(&mut posthaste(&["man", pages.to_str().unwrap()]));
     assert_eq!((written.code, written.err.as_str()), (Some(0), ""));
     for command in commands() {
         let page = std::fs::read_to_string(pages.join(format!("posthaste-{command}.1"))).unwrap();

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::command::{CommandOutput, RunningShop, posthaste, said};
+use crate::command::{CommandOutput, RunningShop, execute, posthaste};
 
 const OFFERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/offers.wsqos");
 
@@ -21,7 +21,7 @@ impl RunningBroker {
     fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("sqlite:{}", folder.path().join("offers.db").display());
-        let made = said(&mut posthaste(&[
+        let made = execute(&mut posthaste(&[
             "broker", "token", "new", "ada", "--store", &store,
         ]));
         assert_eq!(made.code, Some(0), "{}", made.err);
@@ -41,10 +41,10 @@ impl RunningBroker {
         command
     }
 
-    fn said(&self, arguments: &[&str]) -> CommandOutput {
-        let said = said(&mut self.command(arguments));
-        assert_eq!(said.code, Some(0), "{arguments:?}: {}", said.err);
-        said
+    fn execute(&self, arguments: &[&str]) -> CommandOutput {
+        let output = execute(&mut self.command(arguments));
+        assert_eq!(output.code, Some(0), "{arguments:?}: {}", output.err);
+        output
     }
 }
 
@@ -52,20 +52,20 @@ impl RunningBroker {
 fn offers_exported_by_one_broker_are_imported_by_another() {
     let (one, other) = (RunningBroker::open(), RunningBroker::open());
     for kind in ["books", "maps"] {
-        one.said(&["put", kind, "ada", OFFERS]);
+        one.execute(&["put", kind, "ada", OFFERS]);
     }
-    let exported = one.said(&["export"]).out;
+    let exported = one.execute(&["export"]).out;
     assert_eq!(exported.lines().count(), 4);
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), &exported).unwrap();
-    other.said(&["import", &file.path().display().to_string()]);
+    other.execute(&["import", &file.path().display().to_string()]);
     let sorted = |text: &str| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.sort();
         lines
     };
-    assert_eq!(sorted(&other.said(&["export"]).out), sorted(&exported));
-    assert_eq!(other.said(&["list"]).out, "books\nmaps\n");
+    assert_eq!(sorted(&other.execute(&["export"]).out), sorted(&exported));
+    assert_eq!(other.execute(&["list"]).out, "books\nmaps\n");
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn watching_ends_when_nobody_reads_any_more() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Relaxed) {
-                broker.said(&["put", "books", "ada", OFFERS]);
-                broker.said(&["withdraw", "books", "ada", "Gold"]);
+                broker.execute(&["put", "books", "ada", OFFERS]);
+                broker.execute(&["withdraw", "books", "ada", "Gold"]);
             }
         });
         let mut line = String::new();
@@ -115,16 +115,16 @@ fn a_follower_with_its_own_sources_is_refused() {
             "--follow",
             "http://127.0.0.1:9",
         ];
-        let said = said(posthaste(&arguments).args(more));
-        assert_eq!(said.code, Some(2), "{}", said.err);
-        assert!(said.err.contains("leave out follow"), "{}", said.err);
+        let output = execute(posthaste(&arguments).args(more));
+        assert_eq!(output.code, Some(2), "{}", output.err);
+        assert!(output.err.contains("leave out follow"), "{}", output.err);
     }
 }
 
 #[test]
 fn clients_buy_what_they_can_afford_and_decline_the_rest() {
     let (broker, shop) = (RunningBroker::open(), RunningShop::open(&[]));
-    broker.said(&["put", "books", "ada", OFFERS]);
+    broker.execute(&["put", "books", "ada", OFFERS]);
     let load = |options: &[&str]| {
         let fixed = [
             "load",
@@ -135,13 +135,13 @@ fn clients_buy_what_they_can_afford_and_decline_the_rest() {
             "200ms",
             "--allow-late",
         ];
-        let asked = ["--json", "--broker", &broker.service.url];
-        said(&mut posthaste(&[&fixed[..], &asked, options].concat()))
+        let target = ["--json", "--broker", &broker.service.url];
+        execute(&mut posthaste(&[&fixed[..], &target, options].concat()))
     };
     let ended = |options: &[&str]| {
-        let said = load(options);
-        assert_eq!(said.code, Some(0), "{}", said.err);
-        let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        let output = load(options);
+        assert_eq!(output.code, Some(0), "{}", output.err);
+        let report: serde_json::Value = serde_json::from_str(&output.out).unwrap();
         assert_eq!(report["intended"], 20);
         assert_eq!(report["quotes"]["used"], 0);
         let count = |name: &str| report["outcomes"][name].as_u64().unwrap();
@@ -162,7 +162,7 @@ fn clients_buy_what_they_can_afford_and_decline_the_rest() {
     let (ok, declined, reason) = ended(&["--max-price", "0.39EUR", "--requirements", &need]);
     assert_eq!((ok, declined), (0, 20));
     assert!(reason.contains("processing"), "{reason}");
-    broker.said(&["put", "maps", "ada", OFFERS]);
+    broker.execute(&["put", "maps", "ada", OFFERS]);
     let unsaid = load(&["--max-price", "1EUR"]);
     assert_eq!(unsaid.code, Some(2), "{}", unsaid.err);
     assert!(
@@ -182,12 +182,12 @@ fn without_a_broker_no_client_begins() {
     let broker = format!("http://{gone}");
     let url = "http://127.0.0.1:9/";
     let arguments = ["load", url, "--rate", "100/s", "--broker", &broker];
-    let said = said(&mut posthaste(&arguments));
-    assert_eq!(said.code, Some(3), "{}", said.err);
+    let output = execute(&mut posthaste(&arguments));
+    assert_eq!(output.code, Some(3), "{}", output.err);
     assert!(
-        said.err.contains(&broker) && said.out.is_empty(),
+        output.err.contains(&broker) && output.out.is_empty(),
         "{}",
-        said.err
+        output.err
     );
 }
 
@@ -195,7 +195,7 @@ fn without_a_broker_no_client_begins() {
 fn publishing_without_a_token_names_the_remedies() {
     // No server listens there, and no request is sent.
     let nowhere = ["--broker", "http://127.0.0.1:9"];
-    for what in [
+    for command_line in [
         &["put", "books", "ada", OFFERS][..],
         &["withdraw", "books", "ada", "Gold"],
         &["import", OFFERS],
@@ -203,17 +203,21 @@ fn publishing_without_a_token_names_the_remedies() {
         for token in [None, Some(""), Some(" \n")] {
             let mut command = posthaste(&["offers"]);
             command
-                .args(what)
+                .args(command_line)
                 .args(nowhere)
                 .env_remove("POSTHASTE_TOKEN");
             match token {
                 None => command.env_remove("POSTHASTE_BROKER_TOKEN"),
                 Some(token) => command.env("POSTHASTE_BROKER_TOKEN", token),
             };
-            let said = said(&mut command);
-            assert_eq!(said.code, Some(2), "{what:?}: {}", said.err);
+            let output = execute(&mut command);
+            assert_eq!(output.code, Some(2), "{command_line:?}: {}", output.err);
             for remedy in ["--token-file", "POSTHASTE_BROKER_TOKEN", "broker token new"] {
-                assert!(said.err.contains(remedy), "{what:?}: {}", said.err);
+                assert!(
+                    output.err.contains(remedy),
+                    "{command_line:?}: {}",
+                    output.err
+                );
             }
         }
     }
@@ -232,9 +236,9 @@ fn the_former_variable_of_the_token_is_never_read() {
             .env_remove("POSTHASTE_BROKER_TOKEN")
             .env("POSTHASTE_TOKEN", &broker.token)
             .envs(token.map(|token| ("POSTHASTE_BROKER_TOKEN", token)));
-        said(&mut command)
+        execute(&mut command)
     };
-    broker.said(&["put", "books", "ada", OFFERS]);
+    broker.execute(&["put", "books", "ada", OFFERS]);
     for token in [None, Some("")] {
         let refused = withdraw(token, &[]);
         assert_eq!(refused.code, Some(2), "{}", refused.err);
@@ -252,7 +256,7 @@ fn the_former_variable_of_the_token_is_never_read() {
     assert_eq!(withdraw(Some("pht_wrong"), &[]).code, Some(3));
     let by_file = withdraw(None, &["--token-file", &file.display().to_string()]);
     assert_eq!(by_file.code, Some(0), "{}", by_file.err);
-    broker.said(&["put", "books", "ada", OFFERS]);
+    broker.execute(&["put", "books", "ada", OFFERS]);
     let by_variable = withdraw(Some(&broker.token), &[]);
     assert_eq!(by_variable.code, Some(0), "{}", by_variable.err);
 }
@@ -282,10 +286,10 @@ fn a_brokers_certificate_is_trusted_by_ca_or_not_looked_at() {
     let [cert, key] = certificate(folder.path());
     let shop = RunningShop::open(&["--cert", &cert, "--key", &key]);
     let list = |more: &[&str]| {
-        let asked = ["offers", "list", "--broker", &shop.url];
-        let said = said(&mut posthaste(&[&asked, more].concat()));
-        assert_eq!(said.code, Some(3), "{more:?}: {}", said.err);
-        said.err
+        let arguments = ["offers", "list", "--broker", &shop.url];
+        let output = execute(&mut posthaste(&[&arguments, more].concat()));
+        assert_eq!(output.code, Some(3), "{more:?}: {}", output.err);
+        output.err
     };
     let refused = list(&[]);
     assert!(
@@ -293,7 +297,7 @@ fn a_brokers_certificate_is_trusted_by_ca_or_not_looked_at() {
         "{refused}"
     );
     for trusted in [&["--ca", &cert][..], &["--insecure"]] {
-        let words = list(trusted);
-        assert!(words.contains("404"), "{trusted:?}: {words}");
+        let message = list(trusted);
+        assert!(message.contains("404"), "{trusted:?}: {message}");
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::command::{RunningShop, posthaste, said};
+use crate::command::{RunningShop, execute, posthaste};
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
@@ -14,7 +14,7 @@ fn json(text: &str) -> Value {
 fn the_json_keeps_its_contract() {
     let shop = RunningShop::open(&[]);
     let url = format!("{}/isbns.csv", shop.url);
-    let said = said(&mut posthaste(&[
+    let output = execute(&mut posthaste(&[
         "load",
         "--allow-late",
         &url,
@@ -24,8 +24,8 @@ fn the_json_keeps_its_contract() {
         "500ms",
         "--json",
     ]));
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    let report = json(&said.out);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let report = json(&output.out);
     for key in ["offered_rate", "sent_rate", "achieved_rate", "duration_s"] {
         assert!(report[key].is_number(), "{key}");
     }
@@ -70,7 +70,7 @@ fn assertions_decide_the_exit_code() {
             "--assert",
             bound,
         ];
-        said(&mut posthaste(&arguments))
+        execute(&mut posthaste(&arguments))
     };
     assert_eq!(run("errors<20%").code, Some(0));
     let unknown = run("errors<1%");
@@ -105,9 +105,9 @@ fn a_client_that_decodes_tells_what_came_of_it() {
             "200ms",
             "--allow-late",
         ];
-        let said = said(&mut posthaste(&[&fixed, options].concat()));
-        assert_eq!(said.code, Some(0), "{}", said.err);
-        said.out
+        let output = execute(&mut posthaste(&[&fixed, options].concat()));
+        assert_eq!(output.code, Some(0), "{}", output.err);
+        output.out
     };
     let report = json(&run(&["--slowdown", "1000", "--json"]));
     assert_eq!(report["plan"]["decoding_slowdown"], 1000);
@@ -121,8 +121,8 @@ fn a_client_that_decodes_tells_what_came_of_it() {
     assert!(decode >= 1.0 && median(&report["service_time_ms"]) >= decode);
     assert!(median(&report["response_time_ms"]) >= decode);
     let text = run(&["--slowdown", "1000"]);
-    for words in ["replies decoded 1,000 times slower", "10 replies, "] {
-        assert!(text.contains(words), "{text}");
+    for line in ["replies decoded 1,000 times slower", "10 replies, "] {
+        assert!(text.contains(line), "{text}");
     }
     let plain = json(&run(&[
         "--decode",
@@ -142,7 +142,7 @@ fn a_fault_counts_in_both_versions_of_soap() {
     fs::write(&data, "isbn\n0000000000\n").unwrap();
     let wsdl = format!("{}/soap?wsdl", shop.url);
     for version in ["1.1", "1.2"] {
-        let said = said(&mut posthaste(&[
+        let output = execute(&mut posthaste(&[
             "load",
             "--allow-late",
             "--wsdl",
@@ -159,8 +159,8 @@ fn a_fault_counts_in_both_versions_of_soap() {
             "200ms",
             "--json",
         ]));
-        assert_eq!(said.code, Some(0), "{}", said.err);
-        assert_eq!(json(&said.out)["outcomes"]["soap-fault"], 10, "{version}");
+        assert_eq!(output.code, Some(0), "{}", output.err);
+        assert_eq!(json(&output.out)["outcomes"]["soap-fault"], 10, "{version}");
     }
 }
 
@@ -169,7 +169,7 @@ fn records_are_kept() {
     let shop = RunningShop::open(&[]);
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
-    let said = said(&mut posthaste(&[
+    let output = execute(&mut posthaste(&[
         "load",
         "--allow-late",
         &shop.url,
@@ -180,7 +180,7 @@ fn records_are_kept() {
         "--out",
         out,
     ]));
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert_eq!(output.code, Some(0), "{}", output.err);
     for file in [
         "report.json",
         "seconds.csv",
@@ -198,7 +198,7 @@ fn the_seconds_add_up_to_the_report() {
     let shop = RunningShop::open(&[]);
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
-    let said = said(&mut posthaste(&[
+    let output = execute(&mut posthaste(&[
         "load",
         "--allow-late",
         &shop.url,
@@ -210,8 +210,8 @@ fn the_seconds_add_up_to_the_report() {
         out,
         "--json",
     ]));
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    let report = json(&said.out);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let report = json(&output.out);
     assert_eq!(report["steps"].as_array().unwrap().len(), 3);
     let seconds = fs::read_to_string(folder.path().join("seconds.csv")).unwrap();
     let intended: u64 = seconds
@@ -238,7 +238,7 @@ fn a_mix_is_drawn_by_weight() {
         entry("home", "/", 3) + &entry("health", "/healthz", 1),
     )
     .unwrap();
-    let said = said(&mut posthaste(&[
+    let output = execute(&mut posthaste(&[
         "load",
         "--allow-late",
         "--mix",
@@ -249,8 +249,8 @@ fn a_mix_is_drawn_by_weight() {
         "1s",
         "--json",
     ]));
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    let report = json(&said.out);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let report = json(&output.out);
     let home = report["requests"][0]["intended"].as_f64().unwrap();
     // 1,000 draws of 3/4: four standard deviations are 55.
     assert!((home - 750.0).abs() < 55.0, "{home}");

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::command::{CommandOutput, posthaste, said};
+use crate::command::{CommandOutput, execute, posthaste};
 
 /// Client and server of every capture here.
 const CLIENT: ([u8; 4], u16) = ([10, 0, 0, 1], 40_000);
@@ -15,11 +15,11 @@ const SERVER: ([u8; 4], u16) = ([10, 0, 0, 2], 80);
 const SIZE: usize = 1000;
 
 fn make(arguments: &[&str]) -> CommandOutput {
-    said(&mut posthaste(&[&["pattern", "make"], arguments].concat()))
+    execute(&mut posthaste(&[&["pattern", "make"], arguments].concat()))
 }
 
 fn show(arguments: &[&str]) -> CommandOutput {
-    said(&mut posthaste(&[&["pattern", "show"], arguments].concat()))
+    execute(&mut posthaste(&[&["pattern", "show"], arguments].concat()))
 }
 
 fn written(folder: &Path, name: &str, bytes: &[u8]) -> String {
@@ -155,10 +155,10 @@ fn a_pattern_is_read_from_a_pipe_and_errors_name_the_line() {
         .write_all(b"posthaste pattern 1\ndown drop 8\ndown dorp 9\n")
         .unwrap();
     drop(input);
-    let said = CommandOutput::from(child.wait_with_output().unwrap());
-    assert_eq!((said.code, &*said.out), (Some(2), ""));
+    let output = CommandOutput::from(child.wait_with_output().unwrap());
+    assert_eq!((output.code, &*output.out), (Some(2), ""));
     let expected = "-: line 3, column 6: \"dorp\" is nothing that happens to packets: write drop,";
-    assert!(said.err.contains(expected), "{}", said.err);
+    assert!(output.err.contains(expected), "{}", output.err);
 }
 
 /// Direction of a packet.
@@ -344,8 +344,8 @@ fn captures_that_keep_too_little_of_each_packet_are_named() {
     let short = written(folder.path(), "server.pcap", &pcap(&cut(&server)));
     let made = make(&["--client-capture", &whole, "--server-capture", &short]);
     assert_eq!(made.code, Some(0), "{}", made.err);
-    let words = "13 packets were cut before the 60 bytes";
-    assert!(made.err.contains(words), "{}", made.err);
+    let note = "13 packets were cut before the 60 bytes";
+    assert!(made.err.contains(note), "{}", made.err);
     assert!(made.err.contains("`-s 0`"), "{}", made.err);
     assert!(!made.err.contains("client.pcap"), "{}", made.err);
     let exact = ["down drop 4, 9, 13", "down hold 6: 2"];

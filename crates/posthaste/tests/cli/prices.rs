@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::command::{RunningShop, posthaste, said, until};
+use crate::command::{RunningShop, execute, posthaste, until};
 
 struct System {
     broker: RunningShop,
@@ -17,7 +17,7 @@ impl System {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         let store = format!("sqlite:{}", path("offers.db"));
-        let made = said(&mut posthaste(&[
+        let made = execute(&mut posthaste(&[
             "broker", "token", "new", "ada", "--store", &store,
         ]));
         std::fs::write(path("ada.token"), made.out).unwrap();
@@ -56,7 +56,7 @@ upstream = [{:?}]
 
     /// The broker's offers for the type.
     fn offers(&self) -> Vec<Value> {
-        let list = said(&mut posthaste(&[
+        let list = execute(&mut posthaste(&[
             "offers",
             "list",
             "books",
@@ -87,7 +87,7 @@ upstream = [{:?}]
             "Max-Price: 9 EUR",
             "--json",
         ];
-        serde_json::from_str(&said(&mut posthaste(&arguments)).out).unwrap()
+        serde_json::from_str(&execute(&mut posthaste(&arguments)).out).unwrap()
     }
 }
 

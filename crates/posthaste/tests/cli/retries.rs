@@ -7,7 +7,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::command::{posthaste, said};
+use crate::command::{execute, posthaste};
 
 /// Starts a service that answers 503 to each request, and returns its URL.
 fn rejecting() -> String {
@@ -43,9 +43,9 @@ fn every_report_tells_attempts_from_requests() {
     let out = folder.path().to_str().unwrap();
     let options = "--rate 100/s --duration 500ms --retries 3 --backoff exp:5ms --allow-late --json";
     let arguments = ["load", &url, "--assert", "retried<1%", "--out", out];
-    let said = said(posthaste(&arguments).args(options.split(' ')));
-    assert_eq!(said.code, Some(1), "{}", said.err);
-    let report: Value = serde_json::from_str(&said.out).unwrap();
+    let output = execute(posthaste(&arguments).args(options.split(' ')));
+    assert_eq!(output.code, Some(1), "{}", output.err);
+    let report: Value = serde_json::from_str(&output.out).unwrap();
     let attempts = &report["attempts"];
     assert_eq!(
         (report["intended"].as_u64(), sum(&report["outcomes"])),
@@ -80,14 +80,14 @@ fn every_report_tells_attempts_from_requests() {
 fn the_text_shows_both_sums() {
     let url = rejecting();
     let options = "--rate 100/s --duration 300ms --retries 1 --allow-late";
-    let said = said(posthaste(&["load", &url]).args(options.split(' ')));
-    for words in [
+    let output = execute(posthaste(&["load", &url]).args(options.split(' ')));
+    for line in [
         "requests   30 intended =",
         "attempts   60, 2.00 per request, ",
         "requests by number of attempts   2: 30",
         "retry lateness, sent",
     ] {
-        assert!(said.out.contains(words), "{words}: {}", said.out);
+        assert!(output.out.contains(line), "{line}: {}", output.out);
     }
 }
 
@@ -95,11 +95,11 @@ fn the_text_shows_both_sums() {
 fn without_retries_nothing_is_said_of_attempts() {
     let url = rejecting();
     let options = "--rate 100/s --duration 100ms --allow-late --assert retried<1% --json";
-    let said = said(posthaste(&["load", &url]).args(options.split(' ')));
-    let report: Value = serde_json::from_str(&said.out).unwrap();
+    let output = execute(posthaste(&["load", &url]).args(options.split(' ')));
+    let report: Value = serde_json::from_str(&output.out).unwrap();
     assert!(report.get("attempts").is_none());
-    assert_eq!(said.code, Some(3));
-    assert!(said.err.contains("--retries N"), "{}", said.err);
+    assert_eq!(output.code, Some(3));
+    assert!(output.err.contains("--retries N"), "{}", output.err);
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn mistakes_name_the_remedy() {
         ("--rate 1/s --retries 0", "1..=100"),
         ("--find p99<1s --retries 3", "--rate or --steps"),
     ] {
-        let said = said(posthaste(&["load", "http://127.0.0.1:9/"]).args(options.split(' ')));
-        assert_eq!(said.code, Some(2), "{options}: {}", said.err);
-        assert!(said.err.contains(remedy), "{options}: {}", said.err);
+        let output = execute(posthaste(&["load", "http://127.0.0.1:9/"]).args(options.split(' ')));
+        assert_eq!(output.code, Some(2), "{options}: {}", output.err);
+        assert!(output.err.contains(remedy), "{options}: {}", output.err);
     }
 }

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::command::{CommandOutput, posthaste, said, signal, until};
+use crate::command::{CommandOutput, execute, posthaste, signal, until};
 
 /// The options of the published figures.
 const LINE: [&str; 8] = [
@@ -19,16 +19,16 @@ const LINE: [&str; 8] = [
 ];
 
 fn simulate(options: &[&str]) -> CommandOutput {
-    let said = said(&mut posthaste(
+    let output = execute(&mut posthaste(
         &[&["simulate"], &LINE[..], options].concat(),
     ));
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    said
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    output
 }
 
 fn json(options: &[&str]) -> Value {
-    let said = simulate(&[options, &["--json"]].concat());
-    serde_json::from_str(&said.out).unwrap()
+    let output = simulate(&[options, &["--json"]].concat());
+    serde_json::from_str(&output.out).unwrap()
 }
 
 #[test]
@@ -113,39 +113,39 @@ fn cross_traffic_delays_transactions_at_random() {
 
 #[test]
 fn a_ladder_tells_what_was_waited_for() {
-    let said = simulate(&["--drop", "down:10", "--ladder"]);
-    for words in [
+    let output = simulate(&["--drop", "down:10", "--ladder"]);
+    for line in [
         "response time",
         "pattern ╳",
         "timeout, ",
         "10137:11585 rto",
         "server freebsd-6.0",
     ] {
-        assert!(said.out.contains(words), "no {words:?} in\n{}", said.out);
+        assert!(output.out.contains(line), "no {line:?} in\n{}", output.out);
     }
 }
 
 #[test]
 fn unanswered_transactions_have_no_response_time() {
-    let said = simulate(&["--loss=100%", "--transactions=3"]);
+    let output = simulate(&["--loss=100%", "--transactions=3"]);
     assert!(
-        said.out.contains("none: nothing was answered whole"),
+        output.out.contains("none: nothing was answered whole"),
         "{}",
-        said.out
+        output.out
     );
-    let said = simulate(&["--loss=0%,100%", "--transactions=3"]);
-    let mut rows = said.out.lines().rev();
+    let output = simulate(&["--loss=0%,100%", "--transactions=3"]);
+    let mut rows = output.out.lines().rev();
     assert_eq!(
         rows.next().map(|row| row.matches(" -").count()),
         Some(6),
         "{}",
-        said.out
+        output.out
     );
     assert_eq!(
         rows.next().map(|row| row.matches(" -").count()),
         Some(0),
         "{}",
-        said.out
+        output.out
     );
 }
 
@@ -155,11 +155,11 @@ fn packets_that_never_come_are_told_after_what_was_simulated() {
         ("--position=0,40", "at most 13 packets", "\n40 "),
         ("--drop=down:11-40", "never comes", "response time"),
     ];
-    for (option, told, printed) in cases {
-        let said = said(&mut posthaste(&["simulate", option]));
-        assert_eq!(said.code, Some(2), "{}", said.err);
-        assert!(said.err.contains(told), "{}", said.err);
-        assert!(said.out.contains(printed), "{}", said.out);
+    for (option, message, printed) in cases {
+        let output = execute(&mut posthaste(&["simulate", option]));
+        assert_eq!(output.code, Some(2), "{}", output.err);
+        assert!(output.err.contains(message), "{}", output.err);
+        assert!(output.out.contains(printed), "{}", output.out);
     }
 }
 
@@ -171,13 +171,13 @@ fn a_pattern_may_go_on_behind_the_last_packet() {
     std::fs::write(&pattern, "posthaste pattern 1\ndown drop 10, 37\nend\n").unwrap();
     let option = format!("--pattern={}", pattern.to_str().unwrap());
     assert_eq!(json(&[option.as_str()])["packets_lost"], 1);
-    let said = said(&mut posthaste(&[
+    let output = execute(&mut posthaste(&[
         "simulate",
         option.as_str(),
         "--drop=down:38",
     ]));
-    assert_eq!(said.code, Some(2), "{}", said.err);
-    assert!(said.err.contains("down drop 38"), "{}", said.err);
+    assert_eq!(output.code, Some(2), "{}", output.err);
+    assert!(output.err.contains("down drop 38"), "{}", output.err);
 }
 
 #[test]
@@ -191,8 +191,8 @@ fn options_of_both_ends_are_in_the_title() {
             "--loss=1%",
         ],
     ] {
-        let said = simulate(options);
-        let title = said.out.lines().next().unwrap();
+        let output = simulate(options);
+        let title = output.out.lines().next().unwrap();
         assert!(title.ends_with("at both ends, with tlp"), "{title}");
     }
 }
@@ -213,15 +213,15 @@ fn nothing_is_lost_where_packets_only_change_places() {
 
 #[test]
 fn one_moment_of_coarse_clocks_is_told_as_one() {
-    let told = |options: &[&str]| {
-        let said = said(&mut posthaste(&[&["simulate"], options].concat()));
-        said.out.contains("--transactions N shows the others")
+    let has_hint = |options: &[&str]| {
+        let output = execute(&mut posthaste(&[&["simulate"], options].concat()));
+        output.out.contains("--transactions N shows the others")
     };
-    assert!(told(&["--server-tcp=rfc"]));
-    assert!(told(&["--position=0..3"]));
-    assert!(!told(&["--client-tcp=rfc", "--server-tcp=rfc"]));
-    assert!(!told(&["--transactions=1"]));
-    assert!(!told(&["--json"]));
+    assert!(has_hint(&["--server-tcp=rfc"]));
+    assert!(has_hint(&["--position=0..3"]));
+    assert!(!has_hint(&["--client-tcp=rfc", "--server-tcp=rfc"]));
+    assert!(!has_hint(&["--transactions=1"]));
+    assert!(!has_hint(&["--json"]));
 }
 
 #[test]
@@ -236,9 +236,9 @@ fn files_that_cannot_be_written_are_refused_at_the_start() {
             "--delay=1ms"
         };
         let most = "--transactions=100000000000";
-        let said = said(&mut posthaste(&["simulate", option, delay, most]));
-        assert_eq!(said.code, Some(3), "{}", said.err);
-        assert!(said.err.contains("can be written to"), "{}", said.err);
+        let output = execute(&mut posthaste(&["simulate", option, delay, most]));
+        assert_eq!(output.code, Some(3), "{}", output.err);
+        assert!(output.err.contains("can be written to"), "{}", output.err);
     }
 }
 
@@ -253,12 +253,12 @@ fn remedies_stand_beside_each_other() {
         "--picture",
         picture.to_str().unwrap(),
     ];
-    let said = simulate(&options);
+    let output = simulate(&options);
     for remedy in ["none", "early-retransmit", "rto-50ms+early-retransmit"] {
         assert!(
-            said.out.lines().any(|line| line.starts_with(remedy)),
+            output.out.lines().any(|line| line.starts_with(remedy)),
             "{}",
-            said.out
+            output.out
         );
     }
     let page = std::fs::read_to_string(picture).unwrap();
@@ -275,12 +275,12 @@ fn seconds_used(process: u32) -> f64 {
 
 #[test]
 fn ctrl_c_keeps_what_was_simulated_and_says_so() {
-    let words = [
+    let arguments = [
         &["simulate"],
         &LINE[..],
         &["--loss=2%", "--transactions=10000000000", "--json"],
     ];
-    let child = posthaste(&words.concat())
+    let child = posthaste(&arguments.concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -288,10 +288,10 @@ fn ctrl_c_keeps_what_was_simulated_and_says_so() {
     // By then it simulates: a second of CPU time is about ten thousand transactions.
     until("work", || seconds_used(child.id()) >= 1.0);
     signal("INT", child.id());
-    let said = CommandOutput::from(child.wait_with_output().unwrap());
-    assert_eq!(said.code, Some(3), "{}", said.err);
-    assert!(said.err.contains("stopped"), "{}", said.err);
-    let document: Value = serde_json::from_str(&said.out).unwrap();
+    let output = CommandOutput::from(child.wait_with_output().unwrap());
+    assert_eq!(output.code, Some(3), "{}", output.err);
+    assert!(output.err.contains("stopped"), "{}", output.err);
+    let document: Value = serde_json::from_str(&output.out).unwrap();
     assert!(document["transactions"].as_u64().unwrap() > 100);
     assert_eq!(document["stopped"], true);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::command::{CommandOutput, posthaste, said};
+use crate::command::{CommandOutput, execute, posthaste};
 
 /// A line with known costs of single losses.
 const LINE: [&str; 4] = [
@@ -13,16 +13,16 @@ const LINE: [&str; 4] = [
 ];
 
 fn simulate(options: &[&str]) -> CommandOutput {
-    let said = said(&mut posthaste(
+    let output = execute(&mut posthaste(
         &[&["simulate"], &LINE[..], options].concat(),
     ));
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    said
+    assert_eq!(execute.code, Some(0), "{}", execute.err);
+    execute
 }
 
 fn json(options: &[&str]) -> Value {
-    let said = simulate(&[options, &["--json"]].concat());
-    serde_json::from_str(&said.out).unwrap()
+    let output = simulate(&[options, &["--json"]].concat());
+    serde_json::from_str(&output.out).unwrap()
 }
 
 fn mean(document: &Value) -> f64 {
@@ -76,8 +76,8 @@ fn processes_and_threads_change_nothing() {
 
 #[test]
 fn a_ladder_speaks_the_words_of_quic() {
-    let said = simulate(&["--drop=up:1", "--ladder"]);
-    for words in [
+    let output = simulate(&["--drop=up:1", "--ladder"]);
+    for line in [
         "response time",
         "QUIC, initial RTT 333ms",
         "1 Initial ─",
@@ -87,7 +87,7 @@ fn a_ladder_speaks_the_words_of_quic() {
         "1-RTT STREAM",
         "server QUIC",
     ] {
-        assert!(said.out.contains(words), "no {words:?} in\n{}", said.out);
+        assert!(output.out.contains(line), "no {line:?} in\n{}", output.out);
     }
 }
 
@@ -135,9 +135,9 @@ fn options_of_the_other_transport_are_refused() {
             "--ack-delay 20s: give 1ms",
         ),
     ] {
-        let said = said(&mut posthaste(&[&["simulate"], options].concat()));
-        assert_eq!(said.code, Some(2), "{options:?}: {}", said.err);
-        assert!(said.err.contains(reason), "{options:?}: {}", said.err);
-        assert!(said.out.is_empty(), "{}", said.out);
+        let output = execute(&mut posthaste(&[&["simulate"], options].concat()));
+        assert_eq!(output.code, Some(2), "{options:?}: {}", output.err);
+        assert!(output.err.contains(reason), "{options:?}: {}", output.err);
+        assert!(output.out.is_empty(), "{}", output.out);
     }
 }

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::command::{CommandOutput, RunningShop, posthaste, said};
+use crate::command::{CommandOutput, RunningShop, execute, posthaste};
 
 fn load(arguments: &[&str]) -> CommandOutput {
-    said(&mut posthaste(&[&["load"], arguments].concat()))
+    execute(&mut posthaste(&[&["load"], arguments].concat()))
 }
 
 fn json(text: &str) -> Value {
@@ -255,7 +255,7 @@ fn a_report_of_an_earlier_form_is_refused_by_its_version() {
         fs::write(path.join("report.json"), report).unwrap();
     }
     let path = |side: &str| folder.path().join(side).to_str().unwrap().to_owned();
-    let compared = said(&mut posthaste(&["compare", &path("old"), &path("new")]));
+    let compared = execute(&mut posthaste(&["compare", &path("old"), &path("new")]));
     assert_eq!(compared.code, Some(2), "{}", compared.err);
     assert!(
         compared.err.contains("0.0.9") && compared.err.contains("form 1"),

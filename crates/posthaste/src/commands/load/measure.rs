@@ -103,9 +103,9 @@ pub(super) fn judge_assertions(assertions: &[AssertionResult]) -> Result<(), Fai
         } else {
             "does not hold"
         };
-        let words =
+        let reasons =
             chosen.map(|checked| format!("{} {verdict}: {}", checked.assertion, checked.reason()));
-        words.collect::<Vec<String>>().join("; ")
+        reasons.collect::<Vec<String>>().join("; ")
     };
     let (failed, unknown) = (of_kind(Some(false)), of_kind(None));
     if !failed.is_empty() {

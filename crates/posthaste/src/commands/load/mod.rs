@@ -567,7 +567,7 @@ mod tests {
                 .plan()
                 .unwrap()
         };
-        let asked = |options: &str| {
+        let decoding = |options: &str| {
             let plan = plan(options);
             let headers = plan.requests[0].headers.clone().into_iter();
             let mut asks = headers.filter(|(name, _)| name.eq_ignore_ascii_case("accept-encoding"));
@@ -578,10 +578,10 @@ mod tests {
             )
         };
         let all = || Some("gzip, br, zstd".to_owned());
-        assert_eq!(asked(""), (None, None, None));
-        assert_eq!(asked("--decode"), (Some(1), all(), None));
-        assert_eq!(asked("--slowdown 400"), (Some(400), all(), None));
+        assert_eq!(decoding(""), (None, None, None));
+        assert_eq!(decoding("--decode"), (Some(1), all(), None));
+        assert_eq!(decoding("--slowdown 400"), (Some(400), all(), None));
         let given = "--decode -H accept-encoding:br";
-        assert_eq!(asked(given), (Some(1), Some("br".to_owned()), None));
+        assert_eq!(decoding(given), (Some(1), Some("br".to_owned()), None));
     }
 }

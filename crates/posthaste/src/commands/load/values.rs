@@ -177,8 +177,8 @@ mod tests {
         let file = folder.path().join("poison");
         std::fs::write(&file, "").unwrap();
         let paths = [file.to_str().unwrap(), "./poison", "poison.csv"];
-        let words = ["constant", "poisson", "times", "trace", "burst"];
-        for typed in paths.into_iter().chain(words) {
+        let names = ["constant", "poisson", "times", "trace", "burst"];
+        for typed in paths.into_iter().chain(names) {
             assert_eq!(mistyped_arrivals(typed), None, "{typed}");
         }
     }

@@ -60,31 +60,31 @@ struct Sysctl {
 impl HostArgs {
     /// Returns all settings of one host. Later ones override earlier ones.
     pub(super) fn setup(&self, side: HostSide) -> Setup {
-        let kernel = of(&self.kernel, side).last();
+        let kernel = values_for(&self.kernel, side).last();
         let mut setup = kernel.map_or_else(Setup::default, |kernel| kernel.0.setup());
-        for Sysctl { key, value } in of(&self.sysctl, side) {
+        for Sysctl { key, value } in values_for(&self.sysctl, side) {
             setup.sysctls.push((key.clone(), value.clone()));
         }
-        for options in of(&self.route, side) {
+        for options in values_for(&self.route, side) {
             setup.route = setup.route.with(options);
         }
         setup
     }
 
     /// The settings of one host in words: its TCP, its kernel and the changes to it.
-    pub(super) fn words(&self, side: HostSide) -> String {
-        let kernel = of(&self.kernel, side).last();
-        let mut words = vec![match self.tcp(side) {
+    pub(super) fn description(&self, side: HostSide) -> String {
+        let kernel = values_for(&self.kernel, side).last();
+        let mut parts = vec![match self.tcp(side) {
             Some(profile) => format!("TCP {}", profile.name),
             None => format!(
                 "kernel {}",
                 kernel.map_or("default", |KernelName(preset)| preset.name)
             ),
         }];
-        let sysctls = of(&self.sysctl, side);
-        words.extend(sysctls.map(|Sysctl { key, value }| format!("{key}={value}")));
-        words.extend(of(&self.route, side).map(ToString::to_string));
-        words.join(", ")
+        let sysctls = values_for(&self.sysctl, side);
+        parts.extend(sysctls.map(|Sysctl { key, value }| format!("{key}={value}")));
+        parts.extend(values_for(&self.route, side).map(ToString::to_string));
+        parts.join(", ")
     }
 
     /// The stack that replaces a host's TCP, if any.
@@ -98,7 +98,7 @@ impl HostArgs {
 }
 
 /// The values for a host.
-fn of<T>(values: &[Sided<T>], side: HostSide) -> impl Iterator<Item = &T> {
+fn values_for<T>(values: &[Sided<T>], side: HostSide) -> impl Iterator<Item = &T> {
     let concerned = move |sided: &&Sided<T>| sided.side.is_none_or(|named| named == side);
     values.iter().filter(concerned).map(|sided| &sided.value)
 }

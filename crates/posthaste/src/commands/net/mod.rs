@@ -254,15 +254,15 @@ impl Args {
     ///
     /// The commands are excluded, because their words may be secrets.
     fn notes(&self, plans: [&Plan; 2], sharing: Sharing) -> Vec<String> {
-        let mut typed = self.drops.words();
+        let mut typed = self.drops.options();
         if let Some(trigger) = self.duplicate_acks {
             typed.push(format!("duplicate ACKs by {}", trigger.name()));
         }
         if sharing == Sharing::Whole {
             typed.push("shared by all connections".to_owned());
         }
-        let [client, server] =
-            [hosts::HostSide::Client, hosts::HostSide::Server].map(|side| self.hosts.words(side));
+        let [client, server] = [hosts::HostSide::Client, hosts::HostSide::Server]
+            .map(|side| self.hosts.description(side));
         let ends = if client == server {
             format!("Both ends: {client}")
         } else {
@@ -322,8 +322,8 @@ mod tests {
     }
 
     fn typed(options: &[&str]) -> Result<Args, String> {
-        let words = ["net"].iter().chain(options).chain(&["--", "true"]);
-        NetLine::try_parse_from(words)
+        let line = ["net"].iter().chain(options).chain(&["--", "true"]);
+        NetLine::try_parse_from(line)
             .map(|parsed| parsed.args)
             .map_err(|error| error.to_string())
     }
@@ -472,9 +472,9 @@ mod tests {
 
     #[test]
     fn a_change_is_a_subcommand_only_as_the_first_word() {
-        let action = |words: &[&str]| {
-            let words = ["net"].iter().chain(words);
-            let parsed = NetLine::try_parse_from(words);
+        let action = |options: &[&str]| {
+            let options = ["net"].iter().chain(options);
+            let parsed = NetLine::try_parse_from(options);
             parsed.map(|parsed| (parsed.args.action.is_some(), parsed.args.command))
         };
         assert!(action(&["set", "delay=5ms"]).unwrap().0);
@@ -540,9 +540,9 @@ mod tests {
                 &["--duplicate-acks", "fin or silence"],
             ),
         ];
-        for (options, words) in cases {
+        for (options, messages) in cases {
             let error = plans(options).unwrap_err();
-            for word in *words {
+            for word in *messages {
                 assert!(error.contains(word), "{options:?}: {error}");
             }
         }

@@ -35,9 +35,9 @@ pub(super) fn entry(ListedOffer { provider, offer }: &ListedOffer) -> String {
         .map_or_else(|| "no price".to_owned(), |price| price.to_string());
     let server = &offer.qos.default.server;
     let mut out = format!("{price:>14}  {} by {provider}:", offer.name);
-    let mut say = |words: Option<String>| {
-        if let Some(words) = words {
-            let _ = write!(out, " {words},");
+    let mut say = |promise: Option<String>| {
+        if let Some(promise) = promise {
+            let _ = write!(out, " {promise},");
         }
     };
     say(server.processing_time.map(|time| format!("at most {time}")));
@@ -68,20 +68,20 @@ pub(super) fn show(answer: BestOfferReply, json: bool) -> Result<(), Failure> {
         Some(_) if json => Ok(()),
         Some(offer) => print(&entry(&ListedOffer { provider, offer })),
         None => {
-            let mut words = match considered {
+            let mut message = match considered {
                 0 => "there are no offers for this type".to_owned(),
                 count => format!("none of {count} offers is enough"),
             };
             for against in reasons {
                 let _ = write!(
-                    words,
+                    message,
                     "\n  {} by {}: {}",
                     against.name,
                     against.provider,
                     against.objections.join("; ")
                 );
             }
-            Err(Failure::Threshold(words))
+            Err(Failure::Threshold(message))
         }
     }
 }
@@ -114,7 +114,7 @@ pub(super) fn offers_in(file: &Path) -> Result<Vec<Offer>, Failure> {
 pub(super) fn watch(client: &BrokerClient, json: bool) -> Result<(), Failure> {
     let mut last = None;
     loop {
-        let told = client.follow(last, |event| {
+        let followed = client.follow(last, |event| {
             let (number, put) = match event {
                 Event::Ready(number) => (number, None),
                 Event::Changed {
@@ -128,7 +128,7 @@ pub(super) fn watch(client: &BrokerClient, json: bool) -> Result<(), Failure> {
                 until_unread(tell(&change(number, &put, json)))
             })
         });
-        let error = match posthaste_broker_client::wait(told).map_err(Failure::run)? {
+        let error = match posthaste_broker_client::wait(followed).map_err(Failure::run)? {
             Ok(ended) => return ended,
             Err(error) if last.is_none() => return Err(failure(error)),
             Err(error) => error,
@@ -140,7 +140,7 @@ pub(super) fn watch(client: &BrokerClient, json: bool) -> Result<(), Failure> {
 
 /// Prints every offer. It reads the beginning of the stream of changes, so that none is missed during changes.
 pub(super) fn export(client: &BrokerClient) -> Result<(), Failure> {
-    let told = client.follow(None, |event| match event {
+    let followed = client.follow(None, |event| match event {
         Event::Ready(_) => ControlFlow::Break(Ok(())),
         Event::Changed { put, .. } => {
             let Put {
@@ -159,12 +159,12 @@ pub(super) fn export(client: &BrokerClient) -> Result<(), Failure> {
         }
         _ => ControlFlow::Continue(()),
     });
-    wait(told)?
+    wait(followed)?
 }
 
 /// Continues until the reader closes.
-fn until_unread(told: Result<ControlFlow<()>, Failure>) -> ControlFlow<Result<(), Failure>> {
-    match told {
+fn until_unread(written: Result<ControlFlow<()>, Failure>) -> ControlFlow<Result<(), Failure>> {
+    match written {
         Ok(ControlFlow::Continue(())) => ControlFlow::Continue(()),
         Ok(ControlFlow::Break(())) => ControlFlow::Break(Ok(())),
         Err(failure) => ControlFlow::Break(Err(failure)),
@@ -210,14 +210,14 @@ pub(super) fn import(file: &Path, client: &BrokerClient) -> Result<(), Failure> 
         })?))
     };
     let mut count = 0;
-    for (place, text) in lines.lines().enumerate() {
-        let text = text.map_err(|error| wrong(place + 1, error.to_string()))?;
+    for (index, text) in lines.lines().enumerate() {
+        let text = text.map_err(|error| wrong(index + 1, error.to_string()))?;
         let exported: ExportedOffer =
-            serde_json::from_str(&text).map_err(|error| wrong(place + 1, error.to_string()))?;
+            serde_json::from_str(&text).map_err(|error| wrong(index + 1, error.to_string()))?;
         let put = wait(client.put(&exported.kind, &exported.provider, &exported.offer));
         put.map_err(|failure| {
             wrong(
-                place + 1,
+                index + 1,
                 format!("{failure}; {count} offers before it are published"),
             )
         })?;

@@ -137,8 +137,8 @@ impl Args {
         }
         #[cfg(feature = "net")]
         notes.extend(self.captures(&mut draft)?);
-        let asked = !self.drop.is_empty() || !self.add.is_empty() || !notes.is_empty();
-        if !asked {
+        let has_entries = !self.drop.is_empty() || !self.add.is_empty() || !notes.is_empty();
+        if !has_entries {
             return Err(Failure::usage(
                 "nothing to make a pattern of: give --drop, --add, --loss, --mahimahi, --timeline or --client-capture; see --help",
             ));

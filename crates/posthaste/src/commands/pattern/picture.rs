@@ -86,14 +86,14 @@ fn charts(pattern: &Pattern, rows: &[Coverage], extent: Extent) -> Vec<Chart> {
     let mut charts = Vec::new();
     for axis in [Axis::Packets, Axis::Millis] {
         let places = extent.along(axis);
-        let (x, what) = match axis {
+        let (x, unit) = match axis {
             Axis::Packets => (Scale::linear("packet", Unit::Count), "packets"),
             Axis::Millis => (Scale::linear("time", Unit::Millis), "milliseconds"),
         };
         for (title, y, shown) in [
             (
-                format!("How many {what} are touched so far"),
-                Scale::linear(what, Unit::Count),
+                format!("How many {unit} are touched so far"),
+                Scale::linear(unit, Unit::Count),
                 (|kind: EffectKind| !kind.persists()) as fn(EffectKind) -> bool,
             ),
             (

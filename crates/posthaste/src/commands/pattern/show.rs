@@ -50,8 +50,8 @@ struct CoverageRecord {
     repeat: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     touched: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    of: Option<u64>,
+    #[serde(rename = "of", skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<f64>,
 }
@@ -109,7 +109,7 @@ fn record(row: &Coverage, extent: Extent) -> CoverageRecord {
         last: row.last,
         repeat: row.period,
         touched: counted.then(|| row.touched(places)),
-        of: counted.then_some(places),
+        total: counted.then_some(places),
         share: counted.then(|| row.share(0, places)),
     }
 }

@@ -124,7 +124,7 @@ impl Args {
                 .map(|figure| ListedFigure::Built(figure))
                 .collect()
         };
-        let entries: Vec<FigureEntry<'_>> = listed.iter().map(FigureEntry::of).collect();
+        let entries: Vec<FigureEntry<'_>> = listed.iter().map(FigureEntry::from_figure).collect();
         if self.json {
             let json = serde_json::to_string_pretty(&entries).map_err(Failure::run)?;
             return print(&format!("{json}\n"));
@@ -168,7 +168,7 @@ struct FigureEntry<'a> {
 }
 
 impl<'a> FigureEntry<'a> {
-    fn of(listed: &ListedFigure<'a>) -> Self {
+    fn from_figure(listed: &ListedFigure<'a>) -> Self {
         match *listed {
             ListedFigure::Built(figure) => Self {
                 id: figure.id,

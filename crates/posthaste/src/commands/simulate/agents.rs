@@ -72,7 +72,7 @@ impl clap::Args for CaseWords {
 impl FromArgMatches for CaseWords {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let command = Args::augment_args(Command::new("simulate"));
-        let mut words = Vec::new();
+        let mut options = Vec::new();
         for option in command.get_arguments() {
             let (id, long) = (option.get_id().as_str(), option.get_long());
             let is_given = matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
@@ -80,13 +80,13 @@ impl FromArgMatches for CaseWords {
                 continue;
             };
             if !option.get_action().takes_values() {
-                words.push(format!("--{long}"));
+                options.push(format!("--{long}"));
                 continue;
             }
             let values = matches.get_raw(id).into_iter().flatten();
-            words.extend(values.map(|value| format!("--{long}={}", value.to_string_lossy())));
+            options.extend(values.map(|value| format!("--{long}={}", value.to_string_lossy())));
         }
-        Ok(Self(words))
+        Ok(Self(options))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -130,7 +130,7 @@ impl SweepAgents {
 /// A sweep, as the agents and the user see it.
 pub(super) struct FleetSweep<'s> {
     pub(super) fleet: AgentFleet,
-    pub(super) words: &'s CaseWords,
+    pub(super) options: &'s CaseWords,
     /// The text of the pattern, if there is one.
     pub(super) pattern: Option<String>,
     pub(super) cases: &'s [SimulationCase],
@@ -161,7 +161,7 @@ impl FleetSweep<'_> {
             }
         }
         let description = SweepDescription {
-            options: self.words.0.clone(),
+            options: self.options.0.clone(),
             pattern: self.pattern.take(),
             seed: self.seed.0,
         };
@@ -239,14 +239,14 @@ impl FleetSweep<'_> {
 mod tests {
     use super::*;
 
-    fn parsed(words: &[&str]) -> Args {
-        let line = [&["simulate"], words].concat();
+    fn parsed(options: &[&str]) -> Args {
+        let line = [&["simulate"], options].concat();
         SentLine::try_parse_from(line).unwrap().args
     }
 
     #[test]
     fn agents_read_the_cases_of_the_conductor() {
-        for words in [
+        for options in [
             &["--delay=5ms,40ms", "--loss", "1%,2%", "--compare", "all"][..],
             &["--bandwidth=1Mbit", "--compare=early-retransmit,tlp+rack"],
             &["--bandwidth=1Mbit", "--position", "0..12", "--clock=accept"],
@@ -272,9 +272,9 @@ mod tests {
                 "--ack-frequency=4",
             ],
         ] {
-            let args = parsed(words);
+            let args = parsed(options);
             let description = SweepDescription {
-                options: args.words.0.clone(),
+                options: args.options.0.clone(),
                 pattern: None,
                 seed: 7,
             };
@@ -282,7 +282,11 @@ mod tests {
             let here: Vec<String> = here.map(|case| format!("{:?}", case.scenario)).collect();
             let there = scenarios(&description).unwrap().into_iter();
             let there: Vec<String> = there.map(|scenario| format!("{scenario:?}")).collect();
-            assert!(here == there, "{words:?} became {:?}", description.options);
+            assert!(
+                here == there,
+                "{options:?} became {:?}",
+                description.options
+            );
         }
     }
 

@@ -60,8 +60,8 @@ impl RequiredDrops {
     }
 
     /// The typed options, for a note below a picture.
-    pub(super) fn words(&self) -> Vec<String> {
-        self.both.words()
+    pub(super) fn options(&self) -> Vec<String> {
+        self.both.options()
     }
 
     /// The pattern of --drop alone, with `more` in the form of --drop.

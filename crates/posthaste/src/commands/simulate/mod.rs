@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// The options of the cases, for agents. First, because the others are taken out when they are read.
     #[cfg(feature = "agents")]
     #[command(flatten)]
-    words: agents::CaseWords,
+    options: agents::CaseWords,
     /// The options of one transport only. As early, for the same reason.
     #[command(flatten)]
     typed: TypedOptions,
@@ -241,7 +241,7 @@ impl Args {
         if let Some(fleet) = self.agents.fleet()? {
             let sweep = agents::FleetSweep {
                 fleet,
-                words: &self.words,
+                options: &self.options,
                 pattern: self.drops.given().filed_text()?,
                 cases: &cases.list,
                 transactions,
@@ -376,7 +376,7 @@ impl Args {
             .collect();
         vec![
             format!("{}{clock}.", cases.title),
-            properties::sentence(&common, &self.drops.words()),
+            properties::sentence(&common, &self.drops.options()),
             format!("{each}, {}.", seed_and_version(self.seed)),
         ]
     }
@@ -419,8 +419,8 @@ mod tests {
     }
 
     /// A sweep without results.
-    fn nothing(words: &[&str]) -> (Args, SimulationCases, CaseResults) {
-        let parsed = SimulateLine::try_parse_from([&["simulate"], words].concat());
+    fn nothing(options: &[&str]) -> (Args, SimulationCases, CaseResults) {
+        let parsed = SimulateLine::try_parse_from([&["simulate"], options].concat());
         let args = parsed.unwrap().args;
         let cases = args.cases().unwrap();
         let numbers = cases.list.iter().map(|_| CaseNumbers::new(&Totals::new()));
@@ -433,13 +433,13 @@ mod tests {
 
     #[test]
     fn pictures_carry_their_parameters() {
-        let words = [
+        let options = [
             "--delay=20ms,5ms",
             "--loss=2%",
             "--bandwidth=1Mbit",
             "--seed=7",
         ];
-        let (args, cases, results) = nothing(&words);
+        let (args, cases, results) = nothing(&options);
         let notes = args.notes(&cases, 1000);
         let [service, link, run] = &notes[..] else {
             panic!("three notes");

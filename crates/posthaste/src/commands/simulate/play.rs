@@ -61,7 +61,9 @@ pub(super) fn play(
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.unwrap_or_else(cores);
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(|| work.turn())).collect();
+        let threads: Vec<_> = (0..threads)
+            .map(|_| scope.spawn(|| work.run_shards()))
+            .collect();
         let view = View::new(work.all());
         while threads.iter().any(|thread| !thread.is_finished()) {
             view.show(work.done.load(Ordering::Relaxed));
@@ -69,7 +71,7 @@ pub(super) fn play(
         }
         view.end();
         let mut turns = threads.into_iter().map(thread::ScopedJoinHandle::join);
-        turns.try_for_each(|turn| turn.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        turns.try_for_each(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })?;
     let stopped = work.done.load(Ordering::Relaxed) < work.all();
     let numbers = work.progress.into_iter().map(|progress| {
@@ -91,7 +93,7 @@ impl Work<'_> {
     }
 
     /// Runs one thread: shard after shard, until none is left.
-    fn turn(&self) -> Result<(), Failure> {
+    fn run_shards(&self) -> Result<(), Failure> {
         let shards = self.transactions.div_ceil(self.shard);
         while !self.stop.load(Ordering::Relaxed) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);

@@ -119,8 +119,8 @@ impl SweptPath {
     pub(super) fn combinations(&self) -> Result<Vec<LabelledPath>, Failure> {
         let all = sweep::combinations(&self.given).map_err(Failure::usage)?;
         let labelled = all.iter().map(|combination| {
-            let words = combination.words();
-            let path = path::typed(words.iter().map(String::as_str));
+            let options = combination.words();
+            let path = path::typed(options.iter().map(String::as_str));
             Ok(LabelledPath {
                 path: path.map_err(Failure::Usage)?,
                 labels: combination.labels(),
@@ -140,9 +140,9 @@ mod tests {
         path: SweptPath,
     }
 
-    fn combinations(words: &[&str]) -> Result<Vec<LabelledPath>, String> {
+    fn combinations(options: &[&str]) -> Result<Vec<LabelledPath>, String> {
         use clap::Parser as _;
-        let typed = SweepLine::try_parse_from([&["simulate"], words].concat());
+        let typed = SweepLine::try_parse_from([&["simulate"], options].concat());
         let typed = typed.map_err(|error| error.to_string())?;
         let combinations = typed.path.combinations();
         combinations.map_err(|failure| failure.to_string())
@@ -178,15 +178,15 @@ mod tests {
 
     #[test]
     fn impossible_links_are_refused_by_name() {
-        for (words, remedy) in [
+        for (options, remedy) in [
             (["--bandwidth", "0kbit"], "from 1bit"),
             (["--delay", "-5ms"], "negative"),
             (["--loss", "120%"], "a loss"),
             (["--profile", "gprs,4g"], "4g"),
         ] {
-            let error = combinations(&words).unwrap_err();
+            let error = combinations(&options).unwrap_err();
             assert!(
-                error.contains(words[0]) && error.contains(remedy),
+                error.contains(options[0]) && error.contains(remedy),
                 "{error}"
             );
         }

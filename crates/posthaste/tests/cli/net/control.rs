@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::links::{bookshop, load};
 use super::{folder, net, own, reported, users};
-use crate::command::{posthaste, said};
+use crate::command::{execute, posthaste};
 
 #[test]
 fn an_outage_is_seen_by_the_command_and_in_the_report() {
@@ -109,7 +109,7 @@ fn early_refusals_arrive(socket: &Path) {
     // An earlier client may still be counted, so that one of these is refused and a later one is not.
     let mut crowd = Vec::from([(); 16].map(|()| UnixStream::connect(socket).unwrap()));
     loop {
-        let crowded = said(&mut posthaste(&set));
+        let crowded = execute(&mut posthaste(&set));
         if crowded.code == Some(3) && crowded.err.contains("16 clients") {
             break;
         }
@@ -157,8 +157,9 @@ fn a_run_is_changed_from_outside_whoever_hangs() {
             refused.starts_with("HTTP/1.1 400") && refused.contains("no unit"),
             "{refused}"
         );
-        let set =
-            |values: &[&str]| said(posthaste(&["net", "set", "--control", &control]).args(values));
+        let set = |values: &[&str]| {
+            execute(posthaste(&["net", "set", "--control", &control]).args(values))
+        };
         let done = set(&["up:delay=7ms", "loss=2%"]);
         assert!(
             done.code == Some(0) && done.out.ends_with(" ms: up:delay=7ms loss=2%\n"),
@@ -191,7 +192,7 @@ fn a_run_is_changed_from_outside_whoever_hangs() {
 
 #[test]
 fn without_a_control_the_remedy_is_named() {
-    let run = said(posthaste(&["net", "set", "delay=5ms"]).env_remove("POSTHASTE_CONTROL"));
+    let run = execute(posthaste(&["net", "set", "delay=5ms"]).env_remove("POSTHASTE_CONTROL"));
     assert_eq!(run.code, Some(2));
     assert!(
         run.err.contains("--control") && run.err.contains("POSTHASTE_CONTROL"),
@@ -199,7 +200,7 @@ fn without_a_control_the_remedy_is_named() {
         run.err
     );
     for user in users() {
-        let run = said(
+        let run = execute(
             net(*user, &["--", "sh", "-c", "echo [$POSTHASTE_CONTROL]"])
                 .env("POSTHASTE_CONTROL", "unix:x"),
         );

@@ -47,14 +47,14 @@ fn transactions(user: super::User, options: &[&str]) -> (f64, CommandOutput, Val
     let common = "--kernel linux-2005 --bandwidth 300kbit --delay 10ms --drop down:8-9 --to";
     let load = "--rate 10/s --duration 500ms --connection new --json --allow-late";
     let posthaste = own(user);
-    let words: Vec<&str> = common
+    let options: Vec<&str> = common
         .split(' ')
         .chain([to.as_str()])
         .chain(options.iter().copied())
         .chain(["--", posthaste.as_str(), "load", url.as_str()])
         .chain(load.split(' '))
         .collect();
-    let (run, report) = reported(user, &words);
+    let (run, report) = reported(user, &options);
     let measured: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(measured["outcomes"]["ok"], TRANSACTIONS, "{}", run.err);
     let median = measured["response_time_ms"]["p50"].as_f64().unwrap();

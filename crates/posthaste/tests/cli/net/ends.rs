@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{NOBODY, User, folder, net, own, users};
-use crate::command::{CommandOutput, said, signal};
+use crate::command::{CommandOutput, execute, signal};
 
 /// Longer than anything needs on a busy machine, so that a test that hangs fails.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -133,7 +133,7 @@ fn supervised(supervisor: u32) -> u32 {
 fn processes_left_by_a_command_are_ended() {
     for user in users() {
         let script = format!("{STAYS} exit 3");
-        let run = said(&mut net(*user, &["--", "sh", "-c", &script]));
+        let run = execute(&mut net(*user, &["--", "sh", "-c", &script]));
         assert_eq!(run.code, Some(3), "{}", run.err);
         let left: Vec<u32> = run.out.lines().map(|line| line.parse().unwrap()).collect();
         assert_eq!(left.len(), 3);
@@ -197,10 +197,10 @@ fn signals_reach_the_command_and_the_report_is_made() {
                 "{name}"
             );
             expect_ended(&run.inside);
-            let mut said = String::new();
+            let mut output = String::new();
             let mut err = BufReader::new(run.supervisor.stderr.take().unwrap());
-            while err.read_line(&mut said).unwrap() > 0 {}
-            assert!(said.contains("0 connections"), "{said}");
+            while err.read_line(&mut output).unwrap() > 0 {}
+            assert!(output.contains("0 connections"), "{output}");
             drop(run.out);
         }
     }
@@ -311,7 +311,7 @@ fn a_server_is_asked_before_it_is_ended() {
         let server = format!(
             "trap 'echo ended > {file}; exit' TERM; {posthaste} bookshop --listen 0.0.0.0:80 & wait"
         );
-        let run = said(&mut net(*user, &["--server", &server, "--", "true"]));
+        let run = execute(&mut net(*user, &["--server", &server, "--", "true"]));
         assert_eq!(run.code, Some(0), "{}", run.err);
         let text = std::fs::read_to_string(file).unwrap_or_default();
         assert_eq!(text, "ended\n", "{}", run.err);

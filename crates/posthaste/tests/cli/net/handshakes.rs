@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{folder, net, own, users};
-use crate::command::said;
+use crate::command::execute;
 
 /// Names of the UDP datagrams of each connection in a trace (CSV), with their directions, in order of arrival.
 fn names(trace: &Path) -> BTreeMap<String, Vec<String>> {
@@ -56,7 +56,7 @@ fn every_datagram_of_a_quic_connection_is_named_by_its_packets() {
         );
         let mut run = net(*user, &["--delay", "5ms", "--server", &server]);
         run.arg("--trace").arg(&table).arg("--trace").arg(&ladder);
-        let run = said(run.args(["--", "sh", "-c", &load]));
+        let run = execute(run.args(["--", "sh", "-c", &load]));
         assert_eq!(run.code, Some(0), "{}", run.err);
         let found = names(&table);
         assert_eq!(found.len(), 10, "a connection for each request");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{folder, net, own, users};
-use crate::command::said;
+use crate::command::execute;
 
 /// Port of the host. Nobody listens there, and nothing arrives.
 const PORT: u16 = 4_433;
@@ -59,7 +59,7 @@ fn each_attempt_sends_one_initial_unless_it_waits_for_a_timer() {
             );
             let capture_option = capture.to_str().unwrap();
             let options = ["--up", "--loss 100%", "--trace", capture_option, "--"];
-            let run = said(net(*user, &options).args(["sh", "-c", &load]));
+            let run = execute(net(*user, &options).args(["sh", "-c", &load]));
             let report: serde_json::Value = serde_json::from_str(&run.out)
                 .unwrap_or_else(|error| panic!("{error}: {}", run.err));
             assert_eq!(report["intended"], 10, "{report}");

@@ -7,7 +7,7 @@ use std::thread;
 use serde_json::Value;
 
 use super::{User, folder, net, own, reported, users};
-use crate::command::said;
+use crate::command::execute;
 
 pub(super) fn load(posthaste: &str, options: &str) -> String {
     format!("{posthaste} load http://$POSTHASTE_SERVER:8080/ --allow-late --json {options}")
@@ -26,8 +26,8 @@ fn a_service_inside_is_as_far_away_as_asked() {
         let shop = bookshop(&posthaste);
         let options = ["--delay", "20ms", "--server", &shop];
         let median = || {
-            let words = [&options[..], &["--", "sh", "-c", &load]].concat();
-            let (run, report) = reported(*user, &words);
+            let arguments = [&options[..], &["--", "sh", "-c", &load]].concat();
+            let (run, report) = reported(*user, &arguments);
             assert_eq!(run.code, Some(0), "{}", run.err);
             let measured: Value = serde_json::from_str(&run.out).unwrap();
             assert_eq!(measured["outcomes"]["ok"], 20, "{}", run.out);
@@ -169,7 +169,7 @@ fn a_link_without_packets_has_a_reason() {
     for user in users() {
         let posthaste = own(*user);
         let load = "--rate 5/s --duration 200ms --connect-timeout 200ms --insecure --allow-late";
-        for (url, version, words) in [
+        for (url, version, message) in [
             (
                 "https://239.1.2.3:9/",
                 "3",
@@ -185,7 +185,7 @@ fn a_link_without_packets_has_a_reason() {
             let load: Vec<&str> = words_of_load.into_iter().chain(load.split(' ')).collect();
             let (run, report) = reported(*user, &[&["--"], &load[..]].concat());
             assert_eq!(report["up"]["packets"], 0, "{report}");
-            assert!(run.err.contains(words), "{url}: {}", run.err);
+            assert!(run.err.contains(message), "{url}: {}", run.err);
             assert_eq!(
                 run.err.matches("nothing crossed the link").count(),
                 1,
@@ -223,7 +223,7 @@ fn a_trace_says_what_became_of_each_packet() {
 #[test]
 fn kernels_are_set_by_name_and_by_side() {
     for user in users() {
-        let run = said(&mut net(
+        let run = execute(&mut net(
             *user,
             &[
                 "--kernel",
@@ -240,7 +240,7 @@ fn kernels_are_set_by_name_and_by_side() {
             "{}",
             run.err
         );
-        let run = said(&mut net(
+        let run = execute(&mut net(
             *user,
             &[
                 "--kernel",
@@ -267,7 +267,7 @@ fn every_port_may_be_listened_on() {
         let shop = format!("{posthaste} bookshop --listen 0.0.0.0:80");
         let load =
             format!("{posthaste} load http://$POSTHASTE_SERVER/ --rate 5/s --duration 200ms");
-        let run = said(&mut net(
+        let run = execute(&mut net(
             *user,
             &["--server", &shop, "--", "sh", "-c", &load],
         ));

@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::command::{CommandOutput, posthaste, said};
+use crate::command::{CommandOutput, execute, posthaste};
 
 /// An ordinary user: "nobody" everywhere.
 const NOBODY: u32 = 65_534;
@@ -53,7 +53,7 @@ fn users() -> &'static [User] {
             users.push(User::Nobody);
         }
         users.retain(|user| {
-            let tried = said(&mut net(*user, &["--", "true"]));
+            let tried = execute(&mut net(*user, &["--", "true"]));
             let forbidden = tried.err.contains("no network of its own");
             if forbidden {
                 skip(&format!("as {user:?}: {}", tried.err));
@@ -122,7 +122,7 @@ fn reported(user: User, arguments: &[&str]) -> (CommandOutput, Value) {
     let folder = folder();
     let path = folder.path().join("report.json");
     let mut command = net(user, &["--report", path.to_str().unwrap()]);
-    let said = said(command.args(arguments));
-    let report = std::fs::read(&path).unwrap_or_else(|error| panic!("{error}: {}", said.err));
-    (said, serde_json::from_slice(&report).unwrap())
+    let output = execute(command.args(arguments));
+    let report = std::fs::read(&path).unwrap_or_else(|error| panic!("{error}: {}", output.err));
+    (output, serde_json::from_slice(&report).unwrap())
 }

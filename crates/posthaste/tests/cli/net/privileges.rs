@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use super::{NOBODY, User, folder, net, own, reported, skip, users};
-use crate::command::said;
+use crate::command::execute;
 
 /// No user namespace can be created here, and no root privilege replaces it.
 #[test]
@@ -15,13 +15,13 @@ fn without_user_namespaces_the_remedy_is_named() {
             exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" net -- true";
         let mut inside = Command::new("unshare");
         inside.args(["--user", "--map-root-user", "sh", "-c", forbid, &own(*user)]);
-        let run = said(&mut inside);
+        let run = execute(&mut inside);
         assert_eq!(run.code, Some(3), "{}", run.err);
-        for words in [
+        for message in [
             "no network of its own: user namespace refused",
             "sysctl user.max_user_namespaces=10000, or run as root",
         ] {
-            assert!(run.err.contains(words), "{}", run.err);
+            assert!(run.err.contains(message), "{}", run.err);
         }
     }
 }
@@ -34,18 +34,18 @@ fn without_real_time_priority_the_report_says_so() {
             User::Own => {
                 let nice = "exec setpriv --bounding-set=-sys_nice --inh-caps=-sys_nice";
                 let line = format!("{nice} {} net --report /dev/stdout -- true", own(*user));
-                let run = said(Command::new("sh").args(["-c", &line]));
+                let run = execute(Command::new("sh").args(["-c", &line]));
                 let report = serde_json::from_str(&run.out).unwrap();
                 (run, report)
             }
         };
         assert_eq!(run.code, Some(0), "{}", run.err);
         assert_eq!(report["real_time"], false);
-        let words = "without real-time priority (`posthaste doctor` says how to get it)";
-        assert!(run.err.contains(words), "{}", run.err);
+        let message = "without real-time priority (`posthaste doctor` says how to get it)";
+        assert!(run.err.contains(message), "{}", run.err);
     }
     // A run without packets has no lateness to report.
-    let quiet = said(&mut net(User::Own, &["--quiet", "--", "true"]));
+    let quiet = execute(&mut net(User::Own, &["--quiet", "--", "true"]));
     assert!(users().is_empty() || quiet.err.is_empty(), "{}", quiet.err);
 }
 
@@ -70,7 +70,7 @@ fn effective(state: &str) -> u64 {
 }
 
 fn state_here() -> String {
-    said(Command::new("sh").args(["-c", STATE])).out
+    execute(Command::new("sh").args(["-c", STATE])).out
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn commands_have_no_capabilities_over_the_machine() {
             };
             let options: Vec<String> = options.iter().map(probe).collect();
             let mut run = net(*user, &[]);
-            let run = said(run.args(&options).args(["sh", "-c", STATE]));
+            let run = execute(run.args(&options).args(["sh", "-c", STATE]));
             assert_eq!(run.code, Some(0), "{}", run.err);
             // The server writes to standard error.
             let inside = if options.len() > 1 {
@@ -120,7 +120,7 @@ fn commands_have_no_capabilities_over_the_machine() {
 fn capabilities_can_be_kept() {
     let here = state_here();
     for user in users() {
-        let run = said(&mut net(
+        let run = execute(&mut net(
             *user,
             &["--keep-capabilities", "--", "sh", "-c", STATE],
         ));
@@ -151,7 +151,7 @@ fn root_inside_has_files_users_and_a_network() {
     let name = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let before = name();
     for _ in users().iter().take(1) {
-        let run = said(net(User::Own, &["--", "sh", "-c", &script]).arg(&uts));
+        let run = execute(net(User::Own, &["--", "sh", "-c", &script]).arg(&uts));
         let expected = (Some(0), "1\ntext\ntext\ninside\n");
         assert_eq!((run.code, run.out.as_str()), expected, "{}", run.err);
     }
@@ -192,7 +192,7 @@ fn root_without_user_namespaces_can_keep_its_capabilities() {
                 &forbid,
                 &own(User::Own),
             ]);
-            said(&mut inside)
+            execute(&mut inside)
         };
         let run = run_net("");
         assert_eq!(run.code, Some(3), "{}", run.err);

@@ -59,7 +59,7 @@ fn traced(trace: &str) -> Vec<String> {
         .unwrap()
         .split(',')
         .enumerate()
-        .map(|(place, name)| (name, place))
+        .map(|(index, name)| (name, index))
         .collect();
     let decided = |line: &str| {
         let fields: Vec<&str> = line.split(',').collect();
@@ -113,8 +113,8 @@ fn replays(user: User, sharing: Sharing, changing: bool) {
         &posthaste,
         "--rate 100/s --duration 500ms --connection new --connect-timeout 30s --timeout 60s",
     );
-    let mut words: Vec<&str> = OPTIONS.split_whitespace().collect();
-    words.push(match sharing {
+    let mut arguments: Vec<&str> = OPTIONS.split_whitespace().collect();
+    arguments.push(match sharing {
         Sharing::Whole => "--shared",
         Sharing::PerConnection => "--per-connection",
     });
@@ -123,12 +123,12 @@ fn replays(user: User, sharing: Sharing, changing: bool) {
          {posthaste} net set up:delay=20ms duplicate=0% jitter=none"
     );
     if changing {
-        words.extend(["--control", "127.0.0.1:0"]);
+        arguments.extend(["--control", "127.0.0.1:0"]);
     }
     let line = if changing { &changes } else { &load };
-    words.extend(["--record", &record, "--trace", &trace, "--server", &shop]);
-    words.extend(["--", "sh", "-c", line]);
-    let (run, report) = reported(user, &words);
+    arguments.extend(["--record", &record, "--trace", &trace, "--server", &shop]);
+    arguments.extend(["--", "sh", "-c", line]);
+    let (run, report) = reported(user, &arguments);
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert_eq!(
         (&report["unrecorded"], &report["untraced"]),
@@ -141,9 +141,12 @@ fn replays(user: User, sharing: Sharing, changing: bool) {
     assert!(record.contains("loss 5%"), "{}", &record[..300]);
     let (traced, replayed) = (traced(&read(&trace)), replayed(&record, sharing));
     assert!(traced.len() > 400, "{} packets", traced.len());
-    for place in ["dropped/pattern", "dropped/random", "copied", "reordered"] {
-        let count = report.pointer(&format!("/down/{place}"));
-        assert!(count.is_some_and(|count| *count != 0), "{place}: {report}");
+    for counter in ["dropped/pattern", "dropped/random", "copied", "reordered"] {
+        let count = report.pointer(&format!("/down/{counter}"));
+        assert!(
+            count.is_some_and(|count| *count != 0),
+            "{counter}: {report}"
+        );
     }
     // Packets that had not left when the run ended were recorded, but are not in the trace.
     let held = |way: &str| report[way]["held"].as_u64().unwrap();

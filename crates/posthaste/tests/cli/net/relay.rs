@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::handshakes::certificate;
 use super::{folder, net, own, reported, skip, users};
-use crate::command::{RunningShop, said};
+use crate::command::{RunningShop, execute};
 
 #[test]
 fn one_port_leads_to_a_host_outside() {
@@ -91,7 +91,7 @@ fn the_network_inside_can_be_moved() {
         assert!(run.out.starts_with("192.168.77.2\n"), "{}", run.out);
         assert!(run.out.contains("1 ok"), "{}", run.out);
         assert!(report["up"]["packets"].as_u64().unwrap() > 3, "{report}");
-        let run = said(net(*user, &networks).args(["--", "true"]));
+        let run = execute(net(*user, &networks).args(["--", "true"]));
         assert!(
             run.err.contains("use 192.168.77.2 with --to"),
             "{}",
@@ -199,14 +199,14 @@ fn without_a_way_for_ipv6_nobody_waits() {
     for user in users() {
         let posthaste = own(*user);
         let url = "http://[2001:db8::1]:80/";
-        let words = "--rate 10/s --duration 300ms --connect-timeout 600s --json";
+        let options = "--rate 10/s --duration 300ms --connect-timeout 600s --json";
         let load: Vec<&str> = ["--", &posthaste, "load", url]
             .into_iter()
-            .chain(words.split(' '))
+            .chain(options.split(' '))
             .collect();
-        let asked = Instant::now();
+        let begin = Instant::now();
         let (run, report) = on_a_machine_with_a_resolver(|| reported(*user, &load));
-        assert!(asked.elapsed() < Duration::from_secs(120));
+        assert!(begin.elapsed() < Duration::from_secs(120));
         let outcomes = &serde_json::from_str::<Value>(&run.out).unwrap()["outcomes"];
         assert_eq!(outcomes["connect-aborted"], 3, "{outcomes}");
         assert_eq!(report["up"]["packets"], 0, "{report}");
@@ -275,7 +275,7 @@ fn names_resolve_inside() {
                 "ahostsv4",
                 "some.example.org",
             ];
-            said(&mut net(*user, &asks))
+            execute(&mut net(*user, &asks))
         });
         assert_eq!(run.code, Some(0), "{}", run.err);
         assert!(run.out.starts_with("203.0.113.7"), "{}", run.out);

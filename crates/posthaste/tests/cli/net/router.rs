@@ -11,7 +11,7 @@ fn the_report_says_what_each_class_did() {
         let posthaste = own(*user);
         let server = bookshop(&posthaste);
         let load = load(&posthaste, "--rate 20/s --duration 500ms");
-        let words = [
+        let options = [
             "--bandwidth",
             "1MB/s",
             "--class",
@@ -29,7 +29,7 @@ fn the_report_says_what_each_class_did() {
             "-c",
             &load,
         ];
-        let (run, report) = reported(*user, &words);
+        let (run, report) = reported(*user, &options);
         assert_eq!(report["status"], 0, "{}", run.err);
         let (up, down) = (&report["up"], &report["down"]);
         assert_eq!((up.get("classes"), up.get("background")), (None, None));
@@ -37,7 +37,7 @@ fn the_report_says_what_each_class_did() {
             panic!("{report}");
         };
         assert_eq!(af["class"], "af11:2.4Mbit..8Mbit");
-        let packets = |class: &Value, what: &str| class[what]["packets"].as_u64().unwrap();
+        let packets = |class: &Value, event: &str| class[event]["packets"].as_u64().unwrap();
         let sent = |class| packets(class, "guaranteed") + packets(class, "borrowed");
         // All packets of the service and no others.
         assert_eq!(sent(af), down["packets"].as_u64().unwrap(), "{report}");

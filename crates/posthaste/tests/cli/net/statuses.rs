@@ -6,12 +6,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::{folder, net, own, users};
-use crate::command::said;
+use crate::command::execute;
 
 #[test]
 fn output_and_status_pass_through() {
     for user in users() {
-        let run = said(&mut net(
+        let run = execute(&mut net(
             *user,
             &["--", "sh", "-c", "echo out; echo err >&2; exit 7"],
         ));
@@ -26,14 +26,14 @@ fn output_and_status_pass_through() {
             "{}",
             run.err
         );
-        let run = said(&mut net(*user, &["--", "sh", "-c", "kill -TERM $$"]));
+        let run = execute(&mut net(*user, &["--", "sh", "-c", "kill -TERM $$"]));
         assert_eq!(run.code, Some(128 + 15), "{}", run.err);
-        let run = said(&mut net(
+        let run = execute(&mut net(
             *user,
             &["--", "sh", "-c", "echo $POSTHASTE_SERVER"],
         ));
         assert_eq!(run.out, "10.0.0.2\n");
-        let run = said(&mut net(*user, &["--quiet", "--", "true"]));
+        let run = execute(&mut net(*user, &["--quiet", "--", "true"]));
         assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
     }
 }
@@ -66,11 +66,11 @@ fn commands_that_cannot_be_started_are_named() {
         (script.to_str().unwrap(), 126, "interpreter"),
     ];
     for user in users() {
-        for (command, code, words) in cases {
-            let run = said(&mut net(*user, &["--", command]));
+        for (command, code, message) in cases {
+            let run = execute(&mut net(*user, &["--", command]));
             assert_eq!(run.code, Some(code), "{}", run.err);
             assert!(
-                run.err.contains(command) && run.err.contains(words),
+                run.err.contains(command) && run.err.contains(message),
                 "{}",
                 run.err
             );
@@ -81,7 +81,7 @@ fn commands_that_cannot_be_started_are_named() {
 #[test]
 fn a_server_that_does_not_serve_is_named() {
     for user in users() {
-        let run = said(&mut net(*user, &["--server", "exit 5", "--", "true"]));
+        let run = execute(&mut net(*user, &["--server", "exit 5", "--", "true"]));
         assert_eq!(run.code, Some(3), "{}", run.err);
         assert!(
             run.err.contains("--server") && run.err.contains("exit status: 5"),
@@ -94,7 +94,7 @@ fn a_server_that_does_not_serve_is_named() {
 #[test]
 fn settings_refused_by_the_kernel_are_named() {
     for user in users() {
-        for (option, value, words) in [
+        for (option, value, message) in [
             ("--sysctl", "net.ipv4.no_such_thing=1", "no_such_thing"),
             ("--sysctl", "kernel.hostname=x", "kernel.hostname"),
             (
@@ -104,11 +104,11 @@ fn settings_refused_by_the_kernel_are_named() {
             ),
             ("--route", "congctl no-such-control", "route"),
         ] {
-            let run = said(&mut net(*user, &[option, value, "--", "true"]));
+            let run = execute(&mut net(*user, &[option, value, "--", "true"]));
             // If cubic is the machine's default, setting it again is no mistake.
             if run.code != Some(0) || !value.ends_with("=cubic") {
                 assert_eq!(run.code, Some(3), "{value}: {}", run.err);
-                assert!(run.err.contains(words), "{value}: {}", run.err);
+                assert!(run.err.contains(message), "{value}: {}", run.err);
             }
         }
     }
@@ -124,12 +124,12 @@ fn usage_is_checked_before_anything_is_started() {
             &["--drop", "8"],
             &["--to", "nowhere"],
         ] {
-            let run = said(net(*user, options).args(["--", &posthaste]));
+            let run = execute(net(*user, options).args(["--", &posthaste]));
             assert_eq!(run.code, Some(2), "{options:?}: {}", run.err);
             assert!(run.err.contains(options[0]), "{}", run.err);
         }
     }
-    let run = said(&mut net(super::User::Own, &["curl", "http://example.org/"]));
+    let run = execute(&mut net(super::User::Own, &["curl", "http://example.org/"]));
     assert_eq!(run.code, Some(2));
     assert!(run.err.contains("--"), "{}", run.err);
 }
@@ -142,7 +142,7 @@ fn a_file_that_cannot_be_made_costs_no_run() {
             ("--record", "/proc/none.csv"),
             ("--trace", "/proc/none.csv"),
         ] {
-            let run = said(&mut net(*user, &[option, file, "--", "echo", "ran"]));
+            let run = execute(&mut net(*user, &[option, file, "--", "echo", "ran"]));
             assert_eq!((run.code, run.out.as_str()), (Some(3), ""), "{}", run.err);
             let remedy = "name a file in a folder that can be written to";
             assert!(
@@ -168,15 +168,15 @@ fn a_full_disk_costs_the_file_and_not_the_report() {
             let file = folder.path().join(name);
             let _ = std::os::unix::fs::symlink("/dev/full", &file);
             let file = file.to_str().unwrap();
-            let run = said(&mut net(*user, &[option, file, "--", "echo", "ran"]));
+            let run = execute(&mut net(*user, &[option, file, "--", "echo", "ran"]));
             assert_eq!(
                 (run.code, run.out.as_str()),
                 (Some(3), "ran\n"),
                 "{}",
                 run.err
             );
-            for words in ["posthaste: 0 connections", file, "make room"] {
-                assert!(run.err.contains(words), "{words}: {}", run.err);
+            for message in ["posthaste: 0 connections", file, "make room"] {
+                assert!(run.err.contains(message), "{message}: {}", run.err);
             }
         }
     }

@@ -75,11 +75,11 @@ impl Terminal {
     }
 
     /// Waits until these words appear, or until the time is over. Forgets the output up to them.
-    fn shows(&mut self, words: &str, within: Duration) -> bool {
+    fn shows(&mut self, text: &str, within: Duration) -> bool {
         let patience = Instant::now() + within;
         loop {
-            if let Some(place) = self.seen.find(words) {
-                self.seen.drain(..place + words.len());
+            if let Some(index) = self.seen.find(text) {
+                self.seen.drain(..index + text.len());
                 return true;
             }
             let left = patience.saturating_duration_since(Instant::now());
@@ -90,17 +90,17 @@ impl Terminal {
         }
     }
 
-    fn expect(&mut self, words: &str) {
-        let shown = self.shows(words, Duration::from_secs(120));
-        assert!(shown, "no {words:?} in {:?}", self.seen);
+    fn expect(&mut self, text: &str) {
+        let shown = self.shows(text, Duration::from_secs(120));
+        assert!(shown, "no {text:?} in {:?}", self.seen);
     }
 
     /// Repeats the keys until the words appear.
-    fn press_until(&mut self, keys: &str, words: &str) {
+    fn press_until(&mut self, keys: &str, text: &str) {
         let patience = Instant::now() + Duration::from_secs(120);
         self.press(keys);
-        while !self.shows(words, AGAIN) {
-            assert!(Instant::now() < patience, "no {words:?} in {:?}", self.seen);
+        while !self.shows(text, AGAIN) {
+            assert!(Instant::now() < patience, "no {text:?} in {:?}", self.seen);
             self.press(keys);
         }
     }
