@@ -107,5 +107,7 @@ pub fn allot(agents: &[(AgentName, u32)]) -> Result<Vec<(AgentName, AgentShare)>
         first += loops;
         (name.clone(), share)
     });
-    Ok(shares.collect())
+    let shares = shares.collect();
+    assert_eq!(first, of, "the shares cover each loop once");
+    Ok(shares)
 }

@@ -171,12 +171,17 @@ impl Assignment {
 
     /// Ends the preparation, which may take long. After a failure the agent is idle.
     pub fn prepared(&mut self, now_ns: u64, is_ready: bool) {
-        self.state = match self.state {
-            AssignmentState::Prepared { run, .. } if is_ready => AssignmentState::Prepared {
+        let AssignmentState::Prepared { run, since_ns } = self.state else {
+            unreachable!("a preparation ends in the state in which it began");
+        };
+        debug_assert!(since_ns <= now_ns, "the clock is monotonic");
+        self.state = if is_ready {
+            AssignmentState::Prepared {
                 run,
                 since_ns: now_ns,
-            },
-            _ => AssignmentState::Idle,
+            }
+        } else {
+            AssignmentState::Idle
         };
     }
 
@@ -274,6 +279,10 @@ impl Assignment {
                 heard_ns,
                 is_stopped,
             } => {
+                debug_assert!(
+                    *heard_ns >= *origin_ns,
+                    "the silence of a run begins at its origin"
+                );
                 if !is_connected {
                     // Nobody can be heard.
                     *heard_ns = now_ns.max(*heard_ns);
@@ -317,6 +326,7 @@ impl Assignment {
     }
 
     fn forget(&mut self, run: RunId, reason: ForgetReason) -> AssignmentAction {
+        debug_assert_eq!(self.run(), Some(run), "only the present run is forgotten");
         self.state = AssignmentState::Idle;
         AssignmentAction::Forget { run, reason }
     }

@@ -165,6 +165,7 @@ impl Conductor {
                 () = tokio::time::sleep_until(end) => break,
             }
         }
+        debug_assert_eq!(found.len(), ids.len(), "each agent is found once");
         Ok(found)
     }
 

@@ -88,6 +88,10 @@ pub fn choose(
         .filter(|agent| is_wanted(agent) && objection(agent).is_none());
     let count = wanted.count();
     let chosen: Vec<FoundAgent> = usable.copied().take(count).cloned().collect();
+    debug_assert!(
+        chosen.is_sorted_by(|one, next| one.info.name < next.info.name),
+        "namesakes are not usable"
+    );
     if count > 0 && chosen.len() == count {
         return Ok(chosen);
     }

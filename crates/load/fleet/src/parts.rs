@@ -99,7 +99,13 @@ pub fn cut(body: Bytes, most: usize) -> Result<Vec<(PartNumber, Bytes)>, PartErr
         let end = body.len().min(start + most);
         (PartNumber { index, count }, body.slice(start..end))
     };
-    Ok((0..count).map(part).collect())
+    let parts: Vec<_> = (0..count).map(part).collect();
+    debug_assert_eq!(
+        parts.iter().map(|(_, part)| part.len()).sum::<usize>(),
+        body.len(),
+        "the parts hold each byte once"
+    );
+    Ok(parts)
 }
 
 impl PartJoiner {
@@ -128,16 +134,21 @@ impl PartJoiner {
                 count: part.count,
                 parts: BTreeMap::new(),
             });
-        self.waiting_bytes += bytes.len();
-        if body.parts.insert(part.index, bytes).is_some() {
+        if body.parts.contains_key(&part.index) {
             return Err(PartError::Overlap(seq));
         }
+        self.waiting_bytes += bytes.len();
+        body.parts.insert(part.index, bytes);
         if body.parts.len() < body.count as usize {
             return Ok(None);
         }
         let body = self.incomplete.remove(&first).expect("it was found above");
         let joined: Vec<u8> = body.parts.into_values().flatten().collect();
         self.waiting_bytes -= joined.len();
+        debug_assert!(
+            !self.incomplete.is_empty() || self.waiting_bytes == 0,
+            "bytes wait for incomplete bodies only"
+        );
         Ok(Some((first, joined.into())))
     }
 

@@ -136,6 +136,7 @@ impl Opener {
                 }
                 Some(_) => CHUNK + TAG,
             };
+            debug_assert!(self.pending.len() < most, "there is room for a byte");
             let (taken, rest) = bytes.split_at(bytes.len().min(most - self.pending.len()));
             self.pending.extend_from_slice(taken);
             bytes = rest;
@@ -183,6 +184,7 @@ impl ChunkCipher {
 
     /// Moves sealed content to `out`.
     fn seal(&mut self, content: &mut Vec<u8>, is_last: bool, out: &mut Vec<u8>) {
+        debug_assert!(content.len() <= CHUNK, "an opener takes no longer chunk");
         let nonce = self.next_nonce(is_last);
         let sealed = self
             .key

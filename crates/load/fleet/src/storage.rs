@@ -150,6 +150,7 @@ impl Storage {
             opener.push(&piece[..read], &mut content).map_err(unseal)?;
         }
         opener.finish(&mut content).map_err(unseal)?;
+        assert!(content.len() as u64 <= most, "a seal only adds bytes");
         Ok(content)
     }
 

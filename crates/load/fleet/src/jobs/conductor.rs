@@ -229,7 +229,8 @@ impl<'s> JobsRun<'s> {
                 agents: vec![agent],
                 since: Instant::now(),
             };
-            under_way.insert(number, begun);
+            let other = under_way.insert(number, begun);
+            assert!(other.is_none(), "a queued job is not under way");
             return Some(number);
         }
         // Two agents are enough: more would only repeat.
@@ -280,6 +281,7 @@ impl<'s> JobsRun<'s> {
             return Ok(());
         }
         let missing = self.book.missing();
+        assert!(!missing.is_empty(), "an incomplete book misses results");
         let names = missing.iter().map(|numbers| self.book.name(numbers));
         Err(JobsError::Lost(names.collect()))
     }

@@ -75,6 +75,7 @@ impl ShareObserver for NotedSeconds<'_> {
 impl LoadAgent {
     /// An idle agent.
     pub const fn new(options: LoadAgentOptions) -> Self {
+        assert!(options.loops > 0, "an agent has event loops");
         Self { options, run: None }
     }
 

@@ -211,6 +211,11 @@ impl FleetRun<'_> {
         let (connection, subjects) = (conductor.connection(), conductor.subjects());
         let names = agents.keys().cloned().collect::<Vec<_>>();
         let mut reader = NoteReader::start(connection, subjects, self.run, names.clone()).await?;
+        // The clocks were measured in the order of the shares.
+        assert!(
+            names.iter().eq(self.shares.iter().map(|(name, _)| name)),
+            "shares are sorted by name"
+        );
         let timed: Vec<_> = names.into_iter().zip(clocks).collect();
         let started = conductor.start(self.run, &timed, LEAST_LEAD).await?;
         let origin_ns = started.origin_ns;
@@ -232,6 +237,10 @@ impl FleetRun<'_> {
     }
 
     fn agents(&self, facts: Vec<PreparedFacts>, clocks: &[ClockEstimate]) -> RunAgents {
+        assert!(
+            facts.len() == self.shares.len() && clocks.len() == self.shares.len(),
+            "each share has facts and a clock"
+        );
         let agents = self.shares.iter().zip(facts).zip(clocks);
         let agents = agents.map(|(((name, share), facts), clock)| {
             let share = Share {

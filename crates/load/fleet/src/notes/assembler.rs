@@ -90,6 +90,10 @@ impl NoteAssembler {
             return Ok(None);
         }
         agent.count += 1;
+        debug_assert!(
+            (agent.seen.contiguous()..=agent.seen.end()).contains(&agent.count),
+            "the count is that of the numbers seen"
+        );
         if agent
             .messages
             .is_some_and(|messages| header.seq >= messages)

@@ -76,6 +76,7 @@ impl<S: Merge, E> NoteBuffer<S, E> {
             previous.is_none_or(|previous| previous <= second),
             "seconds ascend"
         );
+        debug_assert!(self.last.is_none(), "nothing follows the last note");
         if self.newest.len() == KEPT_SECONDS {
             let oldest = self.newest.pop_front().expect("it is full");
             match &mut self.older {
@@ -95,16 +96,25 @@ impl<S: Merge, E> NoteBuffer<S, E> {
 
     /// Adds the results of the whole run.
     pub fn add_total(&mut self, sum: S) {
+        debug_assert!(
+            self.total.is_none() && self.last.is_none(),
+            "the total comes once, before the last note"
+        );
         self.total = Some(sum);
     }
 
     /// Adds the closing facts. Nothing is added after them.
     pub fn add_end(&mut self, end: E) {
+        debug_assert!(self.last.is_none(), "there is one last note");
         self.last = Some(PendingNote::End { end });
     }
 
     /// Adds the note of an agent that has not begun. Nothing is added after it.
     pub fn add_stood_down(&mut self, reason: String) {
+        debug_assert!(
+            self.is_empty(),
+            "an agent that has not begun has no results"
+        );
         self.last = Some(PendingNote::StoodDown { reason });
     }
 

@@ -179,9 +179,12 @@ impl NotePublisher {
             let parts = encode(&note).map(|message| self.parts(message));
             match parts {
                 Ok(Some((coding, parts))) => {
+                    let next = seq + parts.len() as u64;
                     for (part, body) in parts {
                         self.deliver(part, coding, body).await;
                     }
+                    // The conductor finds the note by the number of its first part.
+                    assert_eq!(self.report.messages, next, "each part has a number");
                 }
                 Ok(None) | Err(_) => {
                     self.report.too_long += 1;

@@ -293,6 +293,10 @@ where
             Ok(None) => return self.assembler.count(&agent) > before,
             Ok(Some(note)) => Ok(note),
             Err(error) => {
+                debug_assert!(
+                    !matches!(error, NoteError::Stranger),
+                    "the agents that are heard are those of the assembler"
+                );
                 self.heard.remove(&agent);
                 Err(error)
             }

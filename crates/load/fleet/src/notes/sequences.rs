@@ -20,7 +20,7 @@ pub struct SequenceSet {
 pub struct TooScattered;
 
 impl SequenceSet {
-    /// Adds a number. Returns false if it was there.
+    /// Adds a number below the maximum of `u64`. Returns false if it was there.
     pub fn insert(&mut self, number: u64) -> Result<bool, TooScattered> {
         let before = self.ranges.range(..=number).next_back();
         let before = before.map(|(first, end)| (*first, *end));
@@ -37,7 +37,12 @@ impl SequenceSet {
             self.ranges.remove(&after);
         }
         let first = touched.map_or(number, |(first, _)| first);
-        self.ranges.insert(first, next_end.unwrap_or(after));
+        let end = next_end.unwrap_or(after);
+        self.ranges.insert(first, end);
+        debug_assert!(
+            first < end && !self.ranges.contains_key(&end),
+            "ranges are not empty and do not touch"
+        );
         Ok(true)
     }
 
