@@ -59,6 +59,11 @@ impl Ranking {
             Self::Skyline => {
                 let all: Vec<Merits> = ranked.iter().map(|(_, merits)| *merits).collect();
                 ranked.retain(|(_, merits)| !all.iter().any(|other| surpasses(other, merits)));
+                debug_assert_eq!(
+                    ranked.is_empty(),
+                    offers.is_empty(),
+                    "dominance is a strict order, so that some offer is not dominated"
+                );
                 ranked.sort_by(cheapest);
             }
         }

@@ -100,12 +100,17 @@ impl Limits {
 impl Held {
     /// The counts for an offer of `provider` for the interface `kind`.
     pub fn counts(&self, kind: &str, provider: &str) -> Counts {
-        let of = |counts: &HashMap<Box<str>, usize>, name| counts.get(name).copied();
-        Counts {
-            of_type: of(&self.types, kind).unwrap_or_default(),
-            of_provider: of(&self.providers, provider).unwrap_or_default(),
+        let count = |counts: &HashMap<Box<str>, usize>, name| counts.get(name).copied();
+        let counts = Counts {
+            of_type: count(&self.types, kind).unwrap_or_default(),
+            of_provider: count(&self.providers, provider).unwrap_or_default(),
             ..self.all
-        }
+        };
+        debug_assert!(
+            counts.of_type <= counts.offers && counts.of_provider <= counts.offers,
+            "each offer is in the sum: {counts:?}"
+        );
+        counts
     }
 
     /// The number of offers.
@@ -130,6 +135,7 @@ impl Held {
         self.all.offers -= 1;
         self.all.bytes -= bytes;
         for (counts, name) in [(&mut self.types, kind), (&mut self.providers, provider)] {
+            debug_assert!(counts.contains_key(name), "{name:?} has no counted offer");
             if let Some(count) = counts.get_mut(name) {
                 *count -= 1;
                 if *count == 0 {
@@ -137,6 +143,11 @@ impl Held {
                 }
             }
         }
+        debug_assert!(
+            self.all.offers > 0
+                || (self.all.bytes == 0 && self.types.is_empty() && self.providers.is_empty()),
+            "without offers nothing is counted"
+        );
     }
 }
 

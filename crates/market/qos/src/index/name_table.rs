@@ -34,6 +34,11 @@ impl NameTable {
             }
         };
         self.ids.insert(name, id);
+        debug_assert_eq!(
+            self.ids.len() + self.free.len(),
+            self.names.len(),
+            "each number has a name or is free"
+        );
         id
     }
 
@@ -45,6 +50,7 @@ impl NameTable {
     /// Counts one use fewer.
     pub(super) fn release(&mut self, id: Id) {
         let (name, uses) = &mut self.names[id as usize];
+        debug_assert!(*uses > 0, "a name is released once for each use");
         *uses -= 1;
         if *uses == 0 {
             self.ids.remove(&**name);

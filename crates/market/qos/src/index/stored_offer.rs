@@ -100,7 +100,7 @@ impl Plain {
         ];
         let stated = numbers.into_iter().chain(priorities.map(|p| p.is_some()));
         let bit = |(place, stated): (usize, bool)| u8::from(stated) << place;
-        Some(Self {
+        let plain = Self {
             expires,
             price: qos.price,
             time: server.processing_time.unwrap_or_default(),
@@ -109,7 +109,9 @@ impl Plain {
             availability: server.availability.unwrap_or_default(),
             priorities: priorities.map(Option::unwrap_or_default),
             stated: stated.enumerate().map(bit).sum(),
-        })
+        };
+        debug_assert_eq!(plain.definition(), *qos, "a plain offer loses no value");
+        Some(plain)
     }
 
     fn definition(&self) -> Definition {

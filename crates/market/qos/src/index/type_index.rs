@@ -51,6 +51,11 @@ impl TypeIndex {
         let key = (price, Reverse(offer.expires), provider, name);
         let (low, high) = self.equally_dear(price);
         let before = self.rows[low..high].partition_point(|row| row.key(price) < key);
+        debug_assert!(
+            (self.rows.get(low + before))
+                .is_none_or(|next| next.key(self.prices[low + before]) > key),
+            "a provider's offers have different names"
+        );
         self.insert_at(low + before, price, provider, name, offer);
     }
 
@@ -91,6 +96,10 @@ impl TypeIndex {
             .iter()
             .filter_map(|&place| rows[place].take())
             .collect();
+        debug_assert!(
+            self.rows.len() == order.len() && self.prices.is_sorted(),
+            "lookups end at the first price that is too high"
+        );
     }
 
     /// Removes an offer and returns it if it was there.
@@ -183,6 +192,7 @@ impl TypeIndex {
 
     /// The positions in `from..to`, at most a chunk, with codes of at least `least`.
     fn passing(&self, from: usize, to: usize, least: &Codes) -> SetBits {
+        debug_assert!(to - from <= CHUNK, "a chunk has a bit for each offer");
         let mut passes = [u16::MAX; CHUNK];
         for (column, &least) in self.columns.iter().zip(least) {
             if least > 0 {
@@ -265,6 +275,11 @@ impl Iterator for SetBits {
 }
 
 fn keep<T>(values: &mut Vec<T>, holds: &[bool]) {
+    debug_assert_eq!(
+        values.len(),
+        holds.len(),
+        "a column has a value of each row"
+    );
     let mut holds = holds.iter();
     values.retain(|_| *holds.next().expect("one for each"));
 }

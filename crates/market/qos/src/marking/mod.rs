@@ -89,6 +89,10 @@ impl Marks {
                 .rules()
                 .fold(bits(urgencies.marks()), |bits, rule| bits | bit(rule.mark)),
         };
+        assert!(
+            allowed & bit(Dscp::DEFAULT) != 0,
+            "the default mark is always permitted"
+        );
         Self {
             table,
             urgencies,

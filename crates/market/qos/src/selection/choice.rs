@@ -306,6 +306,10 @@ impl<T> OfferTable<T> {
         turn: usize,
         in_flight: &impl Fn(u32) -> Option<usize>,
     ) -> usize {
+        debug_assert!(
+            (start..end).contains(&known),
+            "it has the price of the others"
+        );
         let turn = known.max(start + turn % (end - start));
         let busy = |place: usize| in_flight(self.rows[place].endpoint);
         let mut least = (None, known);

@@ -179,14 +179,19 @@ impl QualityWindow {
             }
         });
         let percentile = |percent| quantile(&ended, percent).max(quantile(&counts, percent));
-        MeasuredQuality {
+        let quality = MeasuredQuality {
             requests: total(&ended).try_into().unwrap_or(u32::MAX),
             failures,
             overdue,
             usual: (total(&served) > 0).then(|| quantile(&served, 50)),
             p50: percentile(50),
             p99: percentile(99),
-        }
+        };
+        debug_assert!(
+            quality.failures <= quality.requests && quality.p50 <= quality.p99,
+            "failures are ended requests: {quality:?}"
+        );
+        quality
     }
 
     /// True without a request in the window or in flight.
@@ -226,6 +231,10 @@ impl InFlight {
     }
 
     fn end(&mut self, StartTick(tick): StartTick) {
+        debug_assert!(
+            tick <= self.tick,
+            "a request ends in a window where it began"
+        );
         let count = if self.tick - tick < TICKS as u64 {
             &mut self.counts[(tick % TICKS as u64) as usize]
         } else {
@@ -234,6 +243,11 @@ impl InFlight {
         debug_assert!(*count > 0, "a request ends that did not start");
         *count = count.saturating_sub(1);
         self.total = self.total.saturating_sub(1);
+        debug_assert_eq!(
+            self.older + self.counts.iter().sum::<u32>(),
+            self.total,
+            "each request in flight is counted in one tick"
+        );
     }
 
     fn advance(&mut self, tick: u64) {

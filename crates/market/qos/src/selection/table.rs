@@ -149,6 +149,12 @@ impl<T> OfferTable<T> {
                 place as u32
             };
         }
+        debug_assert!(
+            (0..)
+                .zip(&rows)
+                .all(|(place, row)| (row.start..row.end).contains(&place)),
+            "each offer is among those of its price"
+        );
         let mut columns = Columns::default();
         for row in &rows {
             columns.push(row.time, (row.p50, row.p99), row.reliability, row.success);
