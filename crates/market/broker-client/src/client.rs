@@ -198,9 +198,14 @@ fn path(kind: &str, provider: &str) -> String {
 
 /// Encodes a name for a path or query. A space is %20, which both decode.
 pub(crate) fn encoded(name: &str) -> String {
-    byte_serialize(name.as_bytes())
+    let encoded = byte_serialize(name.as_bytes())
         .collect::<String>()
-        .replace('+', "%20")
+        .replace('+', "%20");
+    debug_assert!(
+        !encoded.contains(['/', '?', '&', '#', ' ']),
+        "a name is one segment of a path"
+    );
+    encoded
 }
 
 #[cfg(test)]

@@ -48,6 +48,13 @@ impl BrokerClient {
         gateway: &str,
         report: &QualityReport,
     ) -> Result<(), Error> {
+        debug_assert!(
+            report
+                .offers
+                .iter()
+                .all(|offer| offer.failures <= offer.requests),
+            "failures are among the requests"
+        );
         let path = format!("/v1/measurements/{}/{}", encoded(kind), encoded(gateway));
         let body = serde_json::to_vec(report).expect("a report has texts and finite numbers");
         self.tell(Method::PUT, &path, JSON, body.into()).await

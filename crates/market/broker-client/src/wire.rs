@@ -93,6 +93,7 @@ impl RemoteServer {
         kind: &str,
         body: Bytes,
     ) -> Result<ClientRequest, Error> {
+        debug_assert!(path.starts_with('/'), "{path:?} is no path on a server");
         let request = client::request(method.as_str(), path, [("content-type", kind)], body);
         request.map_err(|error| self.failed(error))
     }

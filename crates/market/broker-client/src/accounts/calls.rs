@@ -91,6 +91,10 @@ impl BrokerClient {
     /// Reports charges. After an error it is unknown if they are booked: send the same report again. Status 409
     /// ([`Error::Refused`]) means that the broker cannot tell if it has booked the batch, and does not.
     pub async fn report_charges(&self, report: &ChargeReport) -> Result<ReportReply, Error> {
+        debug_assert!(
+            report.sequence > 0 || report.charges.is_empty(),
+            "batches with charges are numbered from 1"
+        );
         self.ask(Method::POST, "/v1/charges", JSON, json(report))
             .await
     }
