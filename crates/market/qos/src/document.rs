@@ -1,12 +1,10 @@
 //! Content of a `.wsqos` file: an ontology, a requirement, or offers.
 
 use jiff::Timestamp;
-use posthaste_soap::xml::Scanner;
 use serde::{Deserialize, Serialize};
 
 use super::definition::Definition;
 use super::ontology::Ontology;
-use super::xml::{self, DocumentError};
 
 /// A document of the vocabulary.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,33 +50,4 @@ pub struct Offer {
     pub endpoint: Option<String>,
     /// The promises.
     pub qos: Definition,
-}
-
-impl Document {
-    /// Reads a document from the element that `scanner` has started last, which may be inside a WSDL.
-    pub fn read_from(scanner: &mut Scanner<'_>) -> Result<Self, DocumentError> {
-        let document = xml::read(scanner)?;
-        document.check()?;
-        Ok(document)
-    }
-
-    /// Reads a document of at most [`bounds::BYTES`](super::bounds::BYTES).
-    pub fn read(bytes: &[u8]) -> Result<Self, DocumentError> {
-        let document = xml::read_bytes(bytes)?;
-        document.check()?;
-        Ok(document)
-    }
-
-    /// The document as XML, in the first of [`NAMESPACES`](super::NAMESPACES).
-    pub fn write(&self) -> String {
-        let mut out = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>");
-        self.write_into(&mut out);
-        out.push('\n');
-        out
-    }
-
-    /// Appends the document's root element, for use inside another document.
-    pub fn write_into(&self, out: &mut String) {
-        xml::write(self, out);
-    }
 }
