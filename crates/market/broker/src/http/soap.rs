@@ -23,17 +23,18 @@ const SOAP_ACTION: HeaderName = HeaderName::from_static("soapaction");
 
 /// Supported operations.
 const OPERATIONS: [(&str, Operation); 4] = [
-    ("GetBestOffer", BrokerHandler::get_best_offer),
-    ("AvailableOffersInfo", BrokerHandler::available_offers_info),
-    ("GetTrustedProviders", BrokerHandler::get_trusted_providers),
-    ("GetRegistryLocation", BrokerHandler::get_registry_location),
+    ("GetBestOffer", get_best_offer),
+    ("AvailableOffersInfo", available_offers_info),
+    ("GetTrustedProviders", get_trusted_providers),
+    ("GetRegistryLocation", get_registry_location),
 ];
 
 /// Appends the children of an operation's reply.
-type Operation = fn(&BrokerHandler, &SoapCall<'_>, &mut String) -> Result<(), Fault>;
+type Operation = fn(&SoapCall<'_>, &mut String) -> Result<(), Fault>;
 
 /// A parsed request and its text.
 struct SoapCall<'a> {
+    handler: &'a BrokerHandler,
     request: Request<'a>,
     text: &'a str,
     limits: &'a Limits,
@@ -119,95 +120,16 @@ impl BrokerHandler {
         let mut out = String::with_capacity(2 << 10);
         write::open(version, &mut out);
         out.push_str(&format!("<b:{operation}Response xmlns:b=\"{NAMESPACE}\">"));
-        answer(
-            self,
-            &SoapCall {
-                request,
-                text: &text,
-                limits: &limits,
-            },
-            &mut out,
-        )?;
+        let call = SoapCall {
+            handler: self,
+            request,
+            text: &text,
+            limits: &limits,
+        };
+        answer(&call, &mut out)?;
         out.push_str(&format!("</b:{operation}Response>"));
         write::close(&mut out);
         Ok(out)
-    }
-
-    fn get_best_offer(&self, call: &SoapCall<'_>, out: &mut String) -> Result<(), Fault> {
-        let question = BestOfferQuery {
-            kind: call.kind()?,
-            requirements: call.requirement()?,
-            ranking: Ranking::default(),
-        };
-        let current = self.context.registry.read();
-        let answer = self.find(&current.index, &question);
-        self.context.metrics.count_answer(answer.offer.is_some());
-        if let Some(provider) = answer.provider {
-            write::element("b:provider", &provider, out);
-        }
-        if let Some(offer) = answer.offer {
-            if let Some(endpoint) = &offer.endpoint {
-                write::element("b:endpoint", endpoint, out);
-            }
-            let offers = vec![offer];
-            out.push_str("<b:offer>");
-            Document::Offers(Offers {
-                offers,
-                ..Offers::default()
-            })
-            .write_into(out);
-            out.push_str("</b:offer>");
-        }
-        for against in answer.reasons {
-            for objection in against.objections {
-                let words = format!("{}, {}: {objection}", against.provider, against.name);
-                write::element("b:reason", &words, out);
-            }
-        }
-        Ok(())
-    }
-
-    fn available_offers_info(&self, call: &SoapCall<'_>, out: &mut String) -> Result<(), Fault> {
-        let kind = call.kind()?;
-        let current = self.context.registry.read();
-        self.demand(&kind);
-        let now = Timestamp::now();
-        for found in current
-            .index
-            .offers(&kind)
-            .filter(|found| found.offer.expires > now)
-            .take(LISTED)
-        {
-            out.push_str("<b:Offer>");
-            write::element("b:provider", found.provider, out);
-            write::element("b:name", &found.offer.name, out);
-            if let Some(price) = found.offer.qos.price {
-                write::element("b:price", &price.amount(), out);
-                write::element("b:currency", &price.currency().to_string(), out);
-            }
-            write::element("b:expires", &found.offer.expires.to_string(), out);
-            out.push_str("</b:Offer>");
-        }
-        Ok(())
-    }
-
-    fn get_trusted_providers(&self, _: &SoapCall<'_>, out: &mut String) -> Result<(), Fault> {
-        let mut providers = self.context.registry.providers();
-        if let Some(directory) = &self.context.directory {
-            providers.extend(directory.trusted());
-        }
-        for provider in providers {
-            write::element("b:provider", &provider, out);
-        }
-        Ok(())
-    }
-
-    fn get_registry_location(&self, _: &SoapCall<'_>, out: &mut String) -> Result<(), Fault> {
-        let own = || format!("{}://{}/soap", self.context.scheme, self.context.address);
-        let directory = self.context.directory.as_ref();
-        let location = directory.map_or_else(own, |directory| directory.location.clone());
-        write::element("b:location", &location, out);
-        Ok(())
     }
 
     /// Handles GET of `/soap`: the WSDL description, or an error that says how to use it.
@@ -273,6 +195,91 @@ impl SoapCall<'_> {
             Err(error) => Err(client(error.to_string())),
         }
     }
+}
+
+fn get_best_offer(call: &SoapCall<'_>, out: &mut String) -> Result<(), Fault> {
+    let question = BestOfferQuery {
+        kind: call.kind()?,
+        requirements: call.requirement()?,
+        ranking: Ranking::default(),
+    };
+    let current = call.handler.context.registry.read();
+    let answer = call.handler.find(&current.index, &question);
+    call.handler
+        .context
+        .metrics
+        .count_answer(answer.offer.is_some());
+    if let Some(provider) = answer.provider {
+        write::element("b:provider", &provider, out);
+    }
+    if let Some(offer) = answer.offer {
+        if let Some(endpoint) = &offer.endpoint {
+            write::element("b:endpoint", endpoint, out);
+        }
+        let offers = vec![offer];
+        out.push_str("<b:offer>");
+        Document::Offers(Offers {
+            offers,
+            ..Offers::default()
+        })
+        .write_into(out);
+        out.push_str("</b:offer>");
+    }
+    for against in answer.reasons {
+        for objection in against.objections {
+            let words = format!("{}, {}: {objection}", against.provider, against.name);
+            write::element("b:reason", &words, out);
+        }
+    }
+    Ok(())
+}
+
+fn available_offers_info(call: &SoapCall<'_>, out: &mut String) -> Result<(), Fault> {
+    let kind = call.kind()?;
+    let current = call.handler.context.registry.read();
+    call.handler.demand(&kind);
+    let now = Timestamp::now();
+    for found in current
+        .index
+        .offers(&kind)
+        .filter(|found| found.offer.expires > now)
+        .take(LISTED)
+    {
+        out.push_str("<b:Offer>");
+        write::element("b:provider", found.provider, out);
+        write::element("b:name", &found.offer.name, out);
+        if let Some(price) = found.offer.qos.price {
+            write::element("b:price", &price.amount(), out);
+            write::element("b:currency", &price.currency().to_string(), out);
+        }
+        write::element("b:expires", &found.offer.expires.to_string(), out);
+        out.push_str("</b:Offer>");
+    }
+    Ok(())
+}
+
+fn get_trusted_providers(call: &SoapCall<'_>, out: &mut String) -> Result<(), Fault> {
+    let mut providers = call.handler.context.registry.providers();
+    if let Some(directory) = &call.handler.context.directory {
+        providers.extend(directory.trusted());
+    }
+    for provider in providers {
+        write::element("b:provider", &provider, out);
+    }
+    Ok(())
+}
+
+fn get_registry_location(call: &SoapCall<'_>, out: &mut String) -> Result<(), Fault> {
+    let own = || {
+        format!(
+            "{}://{}/soap",
+            call.handler.context.scheme, call.handler.context.address
+        )
+    };
+    let directory = call.handler.context.directory.as_ref();
+    let location = directory.map_or_else(own, |directory| directory.location.clone());
+    write::element("b:location", &location, out);
+    Ok(())
 }
 
 fn client(words: impl Into<String>) -> Fault {
