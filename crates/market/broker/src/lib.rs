@@ -50,6 +50,7 @@
 //! [`start_with`] starts a broker with another search for the best offer ([`OfferSearch`]) or a handler around its own.
 
 mod admin;
+mod background;
 mod change;
 mod config;
 mod context;
@@ -186,7 +187,7 @@ pub fn start_with<H: Handler>(
     let fetch_context = writer
         .as_ref()
         .map(|writer| FetchContext::new(registry.clone(), writer.clone(), metrics.clone()));
-    let fetch = |context| fetching::start(config.sources, watch, context);
+    let fetch = |context| background::start(config.sources, watch, context);
     let fetching = fetch_context.map(fetch).transpose()?.flatten();
     let scheme = if tls.is_some() { "https" } else { "http" };
     let server = HttpServer {
