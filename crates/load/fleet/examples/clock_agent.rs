@@ -5,8 +5,8 @@
 use std::error::Error;
 use std::future::Future;
 
+use posthaste_fleet::agent::assignment::{AgentLimits, ForgetReason};
 use posthaste_fleet::agent::{Agent, AgentHandler};
-use posthaste_fleet::assignment::{AgentLimits, ForgetReason};
 use posthaste_fleet::clock::monotonic_ns;
 use posthaste_fleet::connection::{Connection, NatsOptions, ServerSafety};
 use posthaste_fleet::message::{AgentInfo, PrepareRequest};

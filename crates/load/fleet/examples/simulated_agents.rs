@@ -17,18 +17,18 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use posthaste_evaluation::report::Report;
+use posthaste_fleet::agent::allow::AllowList;
+use posthaste_fleet::agent::assignment::{AgentLimits, ForgetReason};
 use posthaste_fleet::agent::{Agent, AgentHandler};
-use posthaste_fleet::agent_work::{AgentFacts, AgentPlan};
-use posthaste_fleet::allow::AllowList;
-use posthaste_fleet::assignment::{AgentLimits, ForgetReason};
 use posthaste_fleet::clock::monotonic_ns;
 use posthaste_fleet::connection::{Connection, NatsOptions, ServerSafety};
-use posthaste_fleet::load::{EndFacts, PreparedFacts, SentPlan};
 use posthaste_fleet::message::{AgentInfo, PrepareRequest};
 use posthaste_fleet::names::RunId;
 use posthaste_fleet::notes::NoteSender;
 use posthaste_fleet::numerics::numerics;
 use posthaste_fleet::storage::Storage;
+use posthaste_fleet::work::{AgentFacts, AgentPlan};
+use posthaste_fleet::work::{EndFacts, PreparedFacts, SentPlan};
 use posthaste_load::{
     LoadTally, Plan, PreparedShare, Run, Share, ShareObserver, StopOrders, StopTime,
 };

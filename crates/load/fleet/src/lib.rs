@@ -4,42 +4,22 @@
 //! lasts, each agent publishes numbered notes, and the conductor applies each note once. The meaning of plans and notes
 //! is left to the callers: payloads are generic (serde). The event loops of a run never see NATS.
 //!
-//! | part | modules |
+//! | folder | content |
 //! |---|---|
-//! | names and subjects | [`names`], [`subjects`] |
-//! | formats, bounded when read | [`envelope`], [`parts`], [`message`], [`sealed`] |
-//! | decisions without I/O | [`offset`], [`allot`], [`allow`], [`assignment`], [`numerics`], [`discovery`] |
-//! | connection and storage | [`clock`], [`connection`], [`storage`] |
-//! | notes | [`notes`] |
-//! | both ends | [`agent`], [`conductor`], [`identity`] |
-//! | kinds of work | [`agent_work`], [`mod@load`], [`jobs`], [`sweep`], [`studies`] |
+//! | `protocol` | names and subjects, formats that are bounded when read, plans and results of each kind of work |
+//! | `machine` | clock, identity and numerics of this machine |
+//! | `nats` | connection, requests and replies, storage |
+//! | [`notes`] | numbered notes of agents about a run |
+//! | [`agent`] | the agent: its assignment, permitted targets, and kinds of work |
+//! | [`conductor`] | the conductor: agents found and compared, clocks, runs of load, jobs of sweeps and studies |
 
 pub mod agent;
-pub mod agent_work;
-pub mod allot;
-pub mod allow;
-pub mod assignment;
-pub mod clock;
 pub mod conductor;
-pub mod connection;
-pub mod discovery;
-pub mod envelope;
-pub mod examination;
-pub mod fleet;
-pub mod identity;
-pub mod jobs;
-pub mod load;
-pub mod message;
-pub mod names;
+mod machine;
+mod nats;
 pub mod notes;
-pub mod numerics;
-pub mod offset;
-pub mod parts;
-mod random;
-pub mod sealed;
-mod service;
-pub mod storage;
-pub mod studies;
-pub mod subjects;
-pub mod sweep;
-mod traffic;
+mod protocol;
+
+pub use machine::{clock, identity, numerics};
+pub use nats::{connection, storage};
+pub use protocol::{allot, envelope, message, names, parts, sealed, subjects, work};

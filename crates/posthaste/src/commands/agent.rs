@@ -1,7 +1,7 @@
 //! `posthaste agent`: lets conductors use this machine's event loops.
 
-use posthaste_fleet::allow::{AllowEntry, AllowList};
-use posthaste_fleet::load::{AgentService, LoadAgentOptions, serve_agent};
+use posthaste_fleet::agent::allow::{AllowEntry, AllowList};
+use posthaste_fleet::agent::{AgentService, LoadAgentOptions, serve_agent};
 use posthaste_fleet::names::AgentName;
 use posthaste_units::{Rate, Span};
 
@@ -97,7 +97,7 @@ use super::reproduce::agents::run_study;
 /// Rejects every study. The studies come with the feature `lab`.
 #[cfg(not(feature = "lab"))]
 fn run_study(
-    _: posthaste_fleet::studies::StudyRun,
+    _: posthaste_fleet::work::StudyRun,
     study: &str,
     _: std::num::NonZero<usize>,
     _: &std::sync::atomic::AtomicBool,

@@ -1,7 +1,7 @@
 //! `posthaste doctor --nats URL`: the NATS server and the agents of a fleet.
 
 use posthaste_fleet::allot::loops_in_words;
-use posthaste_fleet::examination::{AgentState, FleetState, examine};
+use posthaste_fleet::conductor::examination::{AgentState, FleetState, examine};
 
 use super::fleet::NatsArgs;
 use super::{Failure, print};

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use posthaste_fleet::allot::loops_in_words;
+use posthaste_fleet::conductor::discovery::WantedAgents;
+use posthaste_fleet::conductor::fleet::{AgentFleet, FleetNeeds, FleetOptions};
 use posthaste_fleet::connection::{NatsOptions, NatsUrl, ServerSafety};
-use posthaste_fleet::discovery::WantedAgents;
-use posthaste_fleet::fleet::{AgentFleet, FleetNeeds, FleetOptions};
 use posthaste_fleet::names::FleetName;
 
 use super::Failure;

@@ -7,10 +7,10 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use super::sequences::{SequenceSet, TooScattered};
-use crate::envelope::{BodyCoding, MessageError, decode};
-use crate::message::{Note, NoteContent, NoteHeader};
-use crate::names::AgentName;
-use crate::parts::{PartError, PartJoiner};
+use crate::protocol::envelope::{BodyCoding, MessageError, decode};
+use crate::protocol::message::{Note, NoteContent, NoteHeader};
+use crate::protocol::names::AgentName;
+use crate::protocol::parts::{PartError, PartJoiner};
 
 /// Notes of the agents of one run.
 #[derive(Debug)]

@@ -14,12 +14,14 @@ use serde::Serialize;
 use tokio::sync::Notify;
 
 use super::buffer::{Merge, NoteBuffer, PendingNote};
-use crate::connection::Connection;
-use crate::envelope::{BodyCoding, CONTENT_ENCODING, EncodedMessage, ProtocolVersion, encode};
-use crate::message::{NOTE_PART, NOTE_SEQ, Note, NoteContent};
-use crate::names::{AgentName, RunId};
-use crate::parts::{PartNumber, cut};
-use crate::subjects::Subjects;
+use crate::nats::connection::Connection;
+use crate::protocol::envelope::{
+    BodyCoding, CONTENT_ENCODING, EncodedMessage, ProtocolVersion, encode,
+};
+use crate::protocol::message::{NOTE_PART, NOTE_SEQ, Note, NoteContent};
+use crate::protocol::names::{AgentName, RunId};
+use crate::protocol::parts::{PartNumber, cut};
+use crate::protocol::subjects::Subjects;
 
 /// Time limit of an acknowledgement.
 const ACKNOWLEDGEMENT: Duration = Duration::from_secs(2);

@@ -17,12 +17,12 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::assembler::{NoteAssembler, NoteError};
-use crate::connection::Connection;
-use crate::envelope::{BodyCoding, CONTENT_ENCODING};
-use crate::message::{NOTE_PART, NOTE_SEQ, Note, NoteHeader};
-use crate::names::{AgentName, RunId};
-use crate::storage::{Storage, StorageError};
-use crate::subjects::Subjects;
+use crate::nats::connection::Connection;
+use crate::nats::storage::{Storage, StorageError};
+use crate::protocol::envelope::{BodyCoding, CONTENT_ENCODING};
+use crate::protocol::message::{NOTE_PART, NOTE_SEQ, Note, NoteHeader};
+use crate::protocol::names::{AgentName, RunId};
+use crate::protocol::subjects::Subjects;
 
 /// Silence of an agent after which the stream is read.
 const SILENCE: Duration = Duration::from_millis(1500);

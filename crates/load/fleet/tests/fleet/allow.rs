@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use posthaste_fleet::allow::{AllowEntry, AllowList, NotAllowed};
+use posthaste_fleet::agent::allow::{AllowEntry, AllowList, NotAllowed};
 use posthaste_load::AddressSource::{self, LookedUp as Resolved, Stated};
 
 fn list(entries: &[&str]) -> AllowList {

@@ -1,6 +1,6 @@
 //! The states of an agent.
 
-use posthaste_fleet::assignment::{
+use posthaste_fleet::agent::assignment::{
     AgentLimits, Assignment, AssignmentAction, AssignmentError, ForgetReason,
 };
 use posthaste_fleet::message::RunOrder;

@@ -1,6 +1,6 @@
 //! Choice of agents.
 
-use posthaste_fleet::discovery::{AgentRequirements, FoundAgent, WantedAgents, choose};
+use posthaste_fleet::conductor::discovery::{AgentRequirements, FoundAgent, WantedAgents, choose};
 use posthaste_fleet::message::AgentInfo;
 use posthaste_fleet::names::RunId;
 

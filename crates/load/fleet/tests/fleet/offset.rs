@@ -1,6 +1,6 @@
 //! Offsets of clocks over a simulated line.
 
-use posthaste_fleet::offset::{ClockAccuracy, ClockExchange, EXCHANGES, estimate};
+use posthaste_fleet::conductor::offset::{ClockAccuracy, ClockExchange, EXCHANGES, estimate};
 use posthaste_units::Span;
 use proptest::prelude::*;
 

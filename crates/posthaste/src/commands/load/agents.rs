@@ -2,9 +2,9 @@
 
 use clap::ValueEnum;
 use posthaste_fleet::allot::loops_in_words;
-use posthaste_fleet::discovery::WantedAgents;
-use posthaste_fleet::fleet::{AgentFleet, FleetOptions};
-use posthaste_fleet::load::{OnLost, RunRules, needs_of};
+use posthaste_fleet::conductor::discovery::WantedAgents;
+use posthaste_fleet::conductor::fleet::{AgentFleet, FleetOptions};
+use posthaste_fleet::conductor::load::{OnLost, RunRules, needs_of};
 use posthaste_load::Plan;
 
 use super::runner::{PlanRunner, from_fleet};

@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicBool;
 
 use posthaste_evaluation::{LocalRunner, Runner};
 #[cfg(feature = "agents")]
-use posthaste_fleet::fleet::{AgentFleet, FleetError};
+use posthaste_fleet::conductor::fleet::{AgentFleet, FleetError};
 #[cfg(feature = "agents")]
-use posthaste_fleet::load::{FleetRunner, RunRules};
+use posthaste_fleet::conductor::load::{FleetRunner, RunRules};
 use posthaste_load::{Observer, Plan, Run};
 
 use super::from_run;

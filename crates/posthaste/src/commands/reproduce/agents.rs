@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::atomic::AtomicBool;
 
-use posthaste_fleet::discovery::WantedAgents;
-use posthaste_fleet::jobs::JobsUser;
-use posthaste_fleet::studies::StudyRun;
+use posthaste_fleet::conductor::discovery::WantedAgents;
+use posthaste_fleet::conductor::jobs::JobsUser;
+use posthaste_fleet::work::StudyRun;
 use posthaste_papers::COLLECTION;
 use posthaste_study::{Figure, Records, VirtualRun, simulate, virtual_studies};
 use posthaste_units::Seed;

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{ArgMatches, Args as _, Command, FromArgMatches, Parser};
-use posthaste_fleet::discovery::WantedAgents;
-use posthaste_fleet::fleet::AgentFleet;
-use posthaste_fleet::jobs::JobsUser;
-use posthaste_fleet::sweep::{SweepDescription, SweepUser};
+use posthaste_fleet::conductor::discovery::WantedAgents;
+use posthaste_fleet::conductor::fleet::AgentFleet;
+use posthaste_fleet::conductor::jobs::JobsUser;
+use posthaste_fleet::conductor::sweep::SweepUser;
+use posthaste_fleet::work::SweepDescription;
 use posthaste_link::pattern::Pattern;
 use posthaste_sim::{
     CaseNumbers, CaseResults, JobList, JobResult, Ledger, ReceivedResult, SimulatedScenario,

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use posthaste_fleet::conductor::Conductor;
+use posthaste_fleet::conductor::offset::{ClockEstimate, EXCHANGES};
 use posthaste_fleet::names::AgentName;
-use posthaste_fleet::offset::{ClockEstimate, EXCHANGES};
 use posthaste_units::Span;
 
 use super::server::{NatsServer, PATIENCE, on_one_thread, subjects};
@@ -53,7 +53,7 @@ fn start(server: &NatsServer, wrapper: &[&str], name: &str) -> AgentProcess {
 
 async fn estimates(conductor: &Conductor, agent: &str) -> Vec<ClockEstimate> {
     let agent: AgentName = agent.parse().unwrap();
-    let is_there = |found: &[posthaste_fleet::discovery::FoundAgent]| {
+    let is_there = |found: &[posthaste_fleet::conductor::discovery::FoundAgent]| {
         found.iter().any(|found| found.info.name == agent)
     };
     let found = conductor.find(is_there, PATIENCE).await.unwrap();
