@@ -44,7 +44,7 @@ impl AgentHandler for RefusingHandler {
 
     fn forget(&mut self, _run: RunId, _reason: ForgetReason) {}
 
-    fn work(&mut self, (): ()) -> impl Future<Output = Result<(), String>> + Send + 'static {
+    fn work(&mut self, _: ()) -> impl Future<Output = Result<(), String>> + Send + 'static {
         std::future::ready(Err("this agent shows its clock only".to_owned()))
     }
 }

@@ -139,7 +139,7 @@ impl AgentHandler for SimulatedAgent {
         self.group.stop.store(true, Relaxed);
     }
 
-    fn work(&mut self, (): ()) -> impl Future<Output = Result<(), String>> + Send + 'static {
+    fn work(&mut self, _: ()) -> impl Future<Output = Result<(), String>> + Send + 'static {
         std::future::ready(Err("simulated agents do no jobs".to_owned()))
     }
 }

@@ -167,8 +167,8 @@ impl Conductor {
                     }
                 }
                 _ = again.tick() => {
-                    let asked = client.publish_with_reply(INFO, inbox.clone(), Bytes::new()).await;
-                    asked.map_err(|error| failed(&error))?;
+                    let published = client.publish_with_reply(INFO, inbox.clone(), Bytes::new()).await;
+                    published.map_err(|error| failed(&error))?;
                 }
                 () = tokio::time::sleep_until(end) => break,
             }

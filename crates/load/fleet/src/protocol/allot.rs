@@ -16,19 +16,21 @@ pub fn loops_in_words(count: usize) -> String {
 /// Maximum number of loops of a run.
 const MAX_LOOPS: u32 = 1 << 20;
 
-/// Loops of one agent among the loops of all agents: `first` to `first + its loops - 1` of `of`.
+/// Loops of one agent among the loops of all agents: `first` to `first + its loops - 1` of `total`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ShareFields")]
 pub struct AgentShare {
     first: u32,
-    of: u32,
+    #[serde(rename = "of")]
+    total: u32,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ShareFields {
     first: u32,
-    of: u32,
+    #[serde(rename = "of")]
+    total: u32,
 }
 
 /// Agents that cannot share a run.
@@ -52,12 +54,12 @@ pub enum AllotError {
 }
 
 impl AgentShare {
-    /// The loops from `first` on, of `of`.
-    pub fn new(first: u32, of: u32) -> Result<Self, AllotError> {
-        if first < of && of <= MAX_LOOPS {
-            Ok(Self { first, of })
+    /// The loops from `first` on, of `total`.
+    pub fn new(first: u32, total: u32) -> Result<Self, AllotError> {
+        if first < total && total <= MAX_LOOPS {
+            Ok(Self { first, total })
         } else {
-            Err(AllotError::Outside(first, of))
+            Err(AllotError::Outside(first, total))
         }
     }
 
@@ -67,8 +69,8 @@ impl AgentShare {
     }
 
     /// Number of loops of all agents.
-    pub fn of(self) -> u32 {
-        self.of
+    pub fn total(self) -> u32 {
+        self.total
     }
 }
 
@@ -76,7 +78,7 @@ impl TryFrom<ShareFields> for AgentShare {
     type Error = AllotError;
 
     fn try_from(fields: ShareFields) -> Result<Self, AllotError> {
-        Self::new(fields.first, fields.of)
+        Self::new(fields.first, fields.total)
     }
 }
 
@@ -96,18 +98,18 @@ pub fn allot(agents: &[(AgentName, u32)]) -> Result<Vec<(AgentName, AgentShare)>
         .iter()
         .map(|(_, loops)| u64::from(*loops))
         .sum::<u64>();
-    let of = u32::try_from(sum).ok().filter(|of| *of <= MAX_LOOPS);
-    let of = of.ok_or(AllotError::TooMany)?;
-    if of == 0 {
+    let total = u32::try_from(sum).ok().filter(|total| *total <= MAX_LOOPS);
+    let total = total.ok_or(AllotError::TooMany)?;
+    if total == 0 {
         return Err(AllotError::NoAgents);
     }
     let mut first = 0;
     let shares = sorted.into_iter().map(|(name, loops)| {
-        let share = AgentShare { first, of };
+        let share = AgentShare { first, total };
         first += loops;
         (name.clone(), share)
     });
     let shares = shares.collect();
-    assert_eq!(first, of, "the shares cover each loop once");
+    assert_eq!(first, total, "the shares cover each loop once");
     Ok(shares)
 }

@@ -13,7 +13,7 @@ fn agents_get_consecutive_loops_by_name() {
     let shares = allot(&[agent("c", 4), agent("a", 1), agent("b", 2)]).unwrap();
     let found: Vec<_> = shares
         .iter()
-        .map(|(name, share)| (name.as_str(), share.first(), share.of()))
+        .map(|(name, share)| (name.as_str(), share.first(), share.total()))
         .collect();
     assert_eq!(found, [("a", 0, 7), ("b", 1, 7), ("c", 3, 7)]);
 }
@@ -49,7 +49,7 @@ proptest! {
         for (name, share) in &shares {
             prop_assert_eq!(share.first(), next);
             next += loops[name.as_str()];
-            prop_assert_eq!(share.of(), loops.values().sum::<u32>());
+            prop_assert_eq!(share.total(), loops.values().sum::<u32>());
         }
         prop_assert_eq!(next, loops.values().sum::<u32>());
     }

@@ -60,10 +60,8 @@ fn messages(contents: &[NoteContent<String, u8>], most: usize) -> Vec<NoteMessag
     messages
 }
 
-fn add(
-    assembler: &mut NoteAssembler,
-    (header, coding, body): NoteMessage,
-) -> Result<Option<TextNote>, NoteError> {
+fn add(assembler: &mut NoteAssembler, message: NoteMessage) -> Result<Option<TextNote>, NoteError> {
+    let (header, coding, body) = message;
     assembler.add(&agent(), header, coding, body)
 }
 

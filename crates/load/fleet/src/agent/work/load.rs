@@ -81,8 +81,8 @@ impl LoadAgent {
 
     /// Checks a plan against the limits of the agent's owner, and sets what the owner decides.
     fn adopt(&self, mut plan: Plan, share: AgentShare) -> Result<Plan, String> {
-        let (loops, of) = (self.options.loops, share.of());
-        if plan.threads != of as usize || share.first() + loops > of {
+        let (loops, total) = (self.options.loops, share.total());
+        if plan.threads != total as usize || share.first() + loops > total {
             return Err(format!(
                 "its loops {} to {} are not among those of the plan, {}",
                 share.first(),
@@ -95,7 +95,7 @@ impl LoadAgent {
                 return Err("it permits a rate (--max-rate), and a closed loop has none".to_owned());
             };
             let attempts = 1.0 + f64::from(plan.retries.map_or(0, |policy| policy.limit));
-            let rate = rate * attempts * f64::from(loops) / f64::from(of);
+            let rate = rate * attempts * f64::from(loops) / f64::from(total);
             if rate > most {
                 return Err(format!(
                     "its share is up to {rate:.0} requests/s, retries included, and it permits {most:.0}/s (--max-rate)"
@@ -103,7 +103,7 @@ impl LoadAgent {
             }
         }
         plan.cpus.clone_from(&self.options.cpus);
-        let connections = self.options.connections * of as usize / loops as usize;
+        let connections = self.options.connections * total as usize / loops as usize;
         plan.connection_limit = plan.connection_limit.min(connections);
         Ok(plan)
     }

@@ -17,7 +17,7 @@ pub struct StudyAgent {
     runner: StudyRunner,
     threads: NonZero<usize>,
     /// One permit: a study uses all threads.
-    turn: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     prepared: Option<PreparedStudies>,
 }
 
@@ -33,7 +33,7 @@ impl StudyAgent {
         Self {
             runner,
             threads,
-            turn: Arc::new(Semaphore::new(1)),
+            permits: Arc::new(Semaphore::new(1)),
             prepared: None,
         }
     }
@@ -59,12 +59,12 @@ impl StudyAgent {
         &self,
         study: String,
     ) -> impl Future<Output = Result<StudyOutput, String>> + Send + use<> {
-        let (prepared, turn) = (self.prepared.clone(), self.turn.clone());
+        let (prepared, permits) = (self.prepared.clone(), self.permits.clone());
         let (runner, threads) = (self.runner, self.threads);
         async move {
             let PreparedStudies { run, stop } = prepared.ok_or("no studies are prepared")?;
             // The semaphore is never closed.
-            let _turn = turn.acquire().await.map_err(|error| error.to_string())?;
+            let _permit = permits.acquire().await.map_err(|error| error.to_string())?;
             let is_stopped = stop.clone();
             let ran = tokio::task::spawn_blocking(move || runner(run, &study, threads, &stop));
             let ran = ran

@@ -42,7 +42,8 @@ pub(super) struct AgentProgress {
 
 impl AgentProgress {
     pub(super) fn new(
-        (name, share): (AgentName, Share),
+        name: AgentName,
+        share: Share,
         facts: PreparedFacts,
         clock: ClockEstimate,
         plan: &Plan,
@@ -262,7 +263,7 @@ mod tests {
         };
         let name = "a".parse().expect("a name");
         let share = Share { first: 0, loops: 1 };
-        let agent = AgentProgress::new((name, share), facts, clock, &plan);
+        let agent = AgentProgress::new(name, share, facts, clock, &plan);
         agent.report(&plan, &LoadTally::of(&plan), false).warnings
     }
 

@@ -246,7 +246,7 @@ impl FleetRun<'_> {
                 first: share.first() as usize,
                 loops: facts.loops as usize,
             };
-            let agent = AgentProgress::new((name.clone(), share), facts, *clock, self.plan);
+            let agent = AgentProgress::new(name.clone(), share, facts, *clock, self.plan);
             (name.clone(), agent)
         });
         agents.collect()

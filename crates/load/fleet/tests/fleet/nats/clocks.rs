@@ -37,14 +37,14 @@ fn start(server: &NatsServer, wrapper: &[&str], name: &str) -> AgentProcess {
         "{} is built with the tests",
         program.display()
     );
-    let mut words = wrapper
+    let mut arguments = wrapper
         .iter()
         .map(Into::into)
         .collect::<Vec<std::ffi::OsString>>();
-    words.push(program.into());
-    let mut command = Command::new(&words[0]);
+    arguments.push(program.into());
+    let mut command = Command::new(&arguments[0]);
     command
-        .args(&words[1..])
+        .args(&arguments[1..])
         .args([&*server.options(name).url.to_string(), "default", name])
         .stdin(Stdio::null())
         .stdout(Stdio::null());
@@ -102,10 +102,10 @@ fn the_bound_holds_for_a_clock_that_is_a_day_ahead() {
             "--kill-child",
         ];
         let own_user = [&unshare[..], &["--user", "--map-root-user"]].concat();
-        let is_possible = |words: &[&str]| {
-            let mut command = Command::new(words[0]);
+        let is_possible = |arguments: &[&str]| {
+            let mut command = Command::new(arguments[0]);
             let status = command
-                .args(&words[1..])
+                .args(&arguments[1..])
                 .arg("true")
                 .stderr(Stdio::null())
                 .status();

@@ -264,7 +264,7 @@ fn secrets_are_not_stored_by_the_server() {
         }
     }
     assert!(files > 0, "the server has stored something");
-    assert!(!server.words().contains(CANARY));
+    assert!(!server.output().contains(CANARY));
 }
 
 #[test]

@@ -123,8 +123,8 @@ impl Conducted {
 
     /// Panics unless each intended request has an outcome, in total and in each part.
     pub(super) fn check_identity(&self) {
-        let sum = |of: &Value| -> u64 {
-            let outcomes = of["outcomes"].as_object();
+        let sum = |part: &Value| -> u64 {
+            let outcomes = part["outcomes"].as_object();
             let outcomes = outcomes.unwrap_or_else(|| panic!("{}", self.messages));
             outcomes.values().filter_map(Value::as_u64).sum()
         };

@@ -20,8 +20,8 @@ pub(super) async fn assert_publication_denied(connection: &Connection, subject: 
         .unwrap();
     let text = format!("Permissions Violation for Publish to \"{subject}\"");
     let is_said = || {
-        let said = connection.last_error().unwrap_or_default();
-        said.to_lowercase().contains(&text.to_lowercase())
+        let message = connection.last_error().unwrap_or_default();
+        message.to_lowercase().contains(&text.to_lowercase())
     };
     eventually(&text, is_said).await;
 }
@@ -35,8 +35,8 @@ pub(super) async fn assert_subscription_denied(connection: &Connection, subject:
         .unwrap();
     let text = format!("Permissions Violation for Subscription to \"{subject}\"");
     let is_said = || {
-        let said = connection.last_error().unwrap_or_default();
-        said.to_lowercase().contains(&text.to_lowercase())
+        let message = connection.last_error().unwrap_or_default();
+        message.to_lowercase().contains(&text.to_lowercase())
     };
     eventually(&text, is_said).await;
 }

@@ -198,7 +198,9 @@ async fn prepare(
     conductor: &Conductor,
     run: RunId,
     agents: &[AgentName],
-    (plan, files, key): (&str, &[&str], Option<SealingKey>),
+    plan: &str,
+    files: &[&str],
+    key: Option<SealingKey>,
 ) -> Vec<Result<String, AgentError>> {
     let loops: Vec<_> = agents.iter().map(|agent| (agent.clone(), 2)).collect();
     let mut replies = Vec::new();
@@ -245,7 +247,7 @@ fn two_agents_carry_out_a_run() {
         let key = SealingKey::random();
         storage.put("rows", &key, b"a,b").await.unwrap();
         let long_plan = "plan ".repeat(10_000);
-        let ready = prepare(&conductor, run, &agents, (&long_plan, &["rows"], Some(key))).await;
+        let ready = prepare(&conductor, run, &agents, &long_plan, &["rows"], Some(key)).await;
         assert!(
             ready
                 .iter()
@@ -306,8 +308,8 @@ fn a_busy_agent_refuses_a_second_run_and_shows_the_first() {
         let _agent = RunningAgent::start(server, "agent-1").await;
         let agents = names(&find(&conductor, &WantedAgents::Count(1)).await);
         let (first, second) = (RunId::from_bits(1), RunId::from_bits(2));
-        assert!(prepare(&conductor, first, &agents, ("p", &[], None)).await[0].is_ok());
-        let refused = prepare(&conductor, second, &agents, ("p", &[], None))
+        assert!(prepare(&conductor, first, &agents, "p", &[], None).await[0].is_ok());
+        let refused = prepare(&conductor, second, &agents, "p", &[], None)
             .await
             .remove(0);
         let text = refused.unwrap_err().to_string();
@@ -337,11 +339,11 @@ fn a_plan_is_neither_stored_nor_logged() {
         let _agent = RunningAgent::start(server, "agent-1").await;
         let agents = names(&find(&conductor, &WantedAgents::Count(1)).await);
         let run = RunId::random();
-        let ready = prepare(&conductor, run, &agents, (CANARY, &[], None)).await;
+        let ready = prepare(&conductor, run, &agents, CANARY, &[], None).await;
         assert!(ready[0].is_ok());
         conductor.order(run, RunOrder::Release).await.unwrap();
         assert!(contains(&server.store(), &subjects().notes_stream()));
-        assert!(!contains(&server.store(), CANARY) && !server.words().contains(CANARY));
+        assert!(!contains(&server.store(), CANARY) && !server.output().contains(CANARY));
     });
 }
 
@@ -352,7 +354,7 @@ fn a_refused_preparation_has_a_reason_and_frees_the_agent() {
         let _agent = RunningAgent::start(server, "agent-1").await;
         let agents = names(&find(&conductor, &WantedAgents::Count(1)).await);
         let run = RunId::random();
-        let refused = prepare(&conductor, run, &agents, ("refuse", &[], None))
+        let refused = prepare(&conductor, run, &agents, "refuse", &[], None)
             .await
             .remove(0);
         let text = refused.unwrap_err().to_string();
@@ -364,7 +366,7 @@ fn a_refused_preparation_has_a_reason_and_frees_the_agent() {
             ("p", &["absent"], Some(SealingKey::random())),
         );
         assert!(matches!(file.await[0], Err(AgentError::Refused { .. })));
-        assert!(prepare(&conductor, run, &agents, ("p", &[], None)).await[0].is_ok());
+        assert!(prepare(&conductor, run, &agents, "p", &[], None).await[0].is_ok());
     });
 }
 
@@ -375,7 +377,7 @@ fn an_agent_says_that_a_result_is_too_long() {
         let _agent = RunningAgent::start(server, "agent-1").await;
         let agents = names(&find(&conductor, &WantedAgents::Count(1)).await);
         let run = RunId::random();
-        assert!(prepare(&conductor, run, &agents, ("p", &[], None)).await[0].is_ok());
+        assert!(prepare(&conductor, run, &agents, "p", &[], None).await[0].is_ok());
         let clocks = conductor.clocks(&agents, EXCHANGES).await.unwrap();
         let armed: Vec<_> = agents.iter().cloned().zip(clocks).collect();
         conductor.start(run, &armed, LEAD).await.unwrap();
@@ -398,7 +400,7 @@ fn nobody_begins_unless_all_are_armed() {
         let agents = names(&find(&conductor, &WantedAgents::Count(2)).await);
         let run = RunId::random();
         // The second agent is not prepared.
-        assert!(prepare(&conductor, run, &agents[..1], ("p", &[], None)).await[0].is_ok());
+        assert!(prepare(&conductor, run, &agents[..1], "p", &[], None).await[0].is_ok());
         let clocks = conductor.clocks(&agents, EXCHANGES).await.unwrap();
         let armed: Vec<_> = agents.iter().cloned().zip(clocks).collect();
         let text = conductor
@@ -426,7 +428,7 @@ fn an_agent_without_go_stands_down_and_says_so() {
         let agent = RunningAgent::start(server, "agent-1").await;
         let agents = names(&find(&conductor, &WantedAgents::Count(1)).await);
         let run = RunId::random();
-        assert!(prepare(&conductor, run, &agents, ("p", &[], None)).await[0].is_ok());
+        assert!(prepare(&conductor, run, &agents, "p", &[], None).await[0].is_ok());
         let mut reader: NoteReader<Count, u64> =
             NoteReader::start(conductor.connection(), &subjects(), run, agents.clone())
                 .await
@@ -459,7 +461,7 @@ fn an_agent_that_leaves_reports_its_share_first() {
         let mut agent = RunningAgent::start(server, "agent-1").await;
         let agents = names(&find(&conductor, &WantedAgents::Count(1)).await);
         let run = RunId::random();
-        assert!(prepare(&conductor, run, &agents, ("p", &[], None)).await[0].is_ok());
+        assert!(prepare(&conductor, run, &agents, "p", &[], None).await[0].is_ok());
         let mut reader: NoteReader<Count, u64> =
             NoteReader::start(conductor.connection(), &subjects(), run, agents.clone())
                 .await

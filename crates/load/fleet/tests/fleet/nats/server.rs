@@ -116,7 +116,7 @@ impl NatsServer {
         let end = Instant::now() + PATIENCE;
         while TcpStream::connect(self.address).is_err() {
             let ended = self.process.as_mut().unwrap().try_wait().unwrap();
-            assert!(ended.is_none() && Instant::now() < end, "{}", self.words());
+            assert!(ended.is_none() && Instant::now() < end, "{}", self.output());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -134,7 +134,7 @@ impl NatsServer {
     }
 
     /// Output so far.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn output(&self) -> String {
         std::fs::read_to_string(self.log()).unwrap_or_default()
     }
 
@@ -174,7 +174,7 @@ impl Drop for NatsServer {
             self.kill();
         }
         if std::thread::panicking() {
-            eprintln!("the server said:\n{}", self.words());
+            eprintln!("the server said:\n{}", self.output());
         }
     }
 }
@@ -224,10 +224,13 @@ pub(super) fn on_one_thread(test: impl Future<Output = ()>) {
 }
 
 /// Waits until something holds.
-pub(super) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+pub(super) async fn eventually(description: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !holds() {
-        assert!(Instant::now() < end, "not within {PATIENCE:?}: {what}");
+        assert!(
+            Instant::now() < end,
+            "not within {PATIENCE:?}: {description}"
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

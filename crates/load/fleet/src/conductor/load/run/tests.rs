@@ -211,8 +211,8 @@ impl ModelTally {
                 part.responses.record(outcome, response);
             }
             let reason = json!({"of": [number, 1], "text": format!("reason {number}")});
-            let of = |reason: &Value| reason["of"][0].as_u64();
-            let is_first = |known: &Value| of(&reason) < of(known);
+            let index = |reason: &Value| reason["of"][0].as_u64();
+            let is_first = |known: &Value| index(&reason) < index(known);
             if self.reasons.get(&outcome).is_none_or(is_first) {
                 self.reasons.insert(outcome, reason);
             }
@@ -351,7 +351,8 @@ fn agents(
     plan: &Plan,
     requests: &[ModelRequest],
     loops: &[usize],
-    (pace, most): (ModelPace, usize),
+    pace: ModelPace,
+    most: usize,
 ) -> (RunAgents, Vec<Message>) {
     let (mut agents, mut messages, mut first) = (RunAgents::new(), Vec::new(), 0);
     for (number, loops) in loops.iter().enumerate() {
@@ -380,7 +381,7 @@ fn agents(
         };
         model.note(plan, requests, most);
         messages.extend(model.messages);
-        let agent = AgentProgress::new((name.clone(), share), facts, clock, plan);
+        let agent = AgentProgress::new(name.clone(), share, facts, clock, plan);
         agents.insert(name, agent);
     }
     (agents, messages)
@@ -457,19 +458,19 @@ proptest! {
         }
         let mut single = LoadTally::of(&plan);
         single.merge(&whole.tally());
-        let (mut agents, messages) = agents(&plan, &requests, &loops, (pace, most));
+        let (mut agents, messages) = agents(&plan, &requests, &loops, pace, most);
         // Some are sent again, and all are mixed.
         let again = messages.iter().zip(order.iter().cycle());
         let again = again.filter(|(_, draw)| *draw % 3 == 0).map(|(message, _)| message.clone());
         let again: Vec<Message> = again.collect();
         let mut sent: Vec<(u32, Message)> = (0u32..)
             .zip(messages.into_iter().chain(again))
-            .map(|(place, message)| {
-                let draw = order[place as usize % order.len()];
-                (draw.wrapping_mul(place | 1).rotate_left(9), message)
+            .map(|(position, message)| {
+                let draw = order[position as usize % order.len()];
+                (draw.wrapping_mul(position | 1).rotate_left(9), message)
             })
             .collect();
-        sent.sort_by_key(|(place, _)| *place);
+        sent.sort_by_key(|(position, _)| *position);
         let sent = sent.into_iter().map(|(_, message)| message).collect();
         let live = take(&plan, &mut agents, sent);
         prop_assert!(live == single, "the seconds that are shown");
