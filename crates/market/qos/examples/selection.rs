@@ -32,9 +32,9 @@ fn main() {
         ("none is fast enough", offers, false),
     ];
     println!("{offers} offers, {times} choices each");
-    for (what, slow, one_price) in cases {
+    for (case, slow, one_price) in cases {
         let table = table(offers, slow, one_price);
-        println!("{what}: {} ns", cost(&table, times));
+        println!("{case}: {} ns", cost(&table, times));
     }
     println!("a request is measured: {} ns", measured(times));
     println!("three fields are read: {} ns", read(times));
@@ -69,18 +69,18 @@ fn read(times: u64) -> u64 {
 /// Offers of which the first `slow` are measured as slower than they promise.
 fn table(offers: u64, slow: u64, one_price: bool) -> OfferTable<()> {
     let currency: Currency = "EUR".parse().expect("a currency");
-    let offer = |place: u64| {
-        let p99 = Span::from_millis(if place < slow { 900 } else { 20 });
+    let offer = |position: u64| {
+        let p99 = Span::from_millis(if position < slow { 900 } else { 20 });
         RoutedOffer {
-            name: format!("offer-{place}"),
-            price: Money::from_micros(if one_price { 1 } else { place }, currency)
+            name: format!("offer-{position}"),
+            price: Money::from_micros(if one_price { 1 } else { position }, currency)
                 .expect("an amount"),
             promised: Promised {
                 time: Some(Span::from_millis(50)),
                 reliability: Ratio::new(0.999),
             },
             expires: Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1),
-            endpoint: (place % 256) as u32,
+            endpoint: (position % 256) as u32,
             measured: MeasuredQuality {
                 requests: 100,
                 failures: 0,
@@ -103,10 +103,10 @@ fn cost(table: &OfferTable<()>, times: u64) -> u64 {
     };
     let in_flight = vec![Some(0); 256];
     let begun = processor_nanos();
-    for turn in 0..times {
+    for rotation in 0..times {
         let bounds = TermBounds::new(black_box(&terms), Timestamp::UNIX_EPOCH);
         let usable = |endpoint: u32| in_flight[endpoint as usize];
-        let _ = black_box(table.choose(&bounds, None, turn as usize, usable));
+        let _ = black_box(table.choose(&bounds, None, rotation as usize, usable));
     }
     (processor_nanos() - begun) / times.max(1)
 }

@@ -26,23 +26,27 @@ pub const TERMS: usize = 1_000;
 
 /// A limit is exceeded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{count} {what}: {most} at most")]
+#[error("{count} {subject}: {most} at most")]
 pub struct Excess {
-    what: &'static str,
+    subject: &'static str,
     count: usize,
     most: usize,
 }
 
-fn count(what: &'static str, count: usize, most: usize) -> Result<(), Excess> {
+fn count(subject: &'static str, count: usize, most: usize) -> Result<(), Excess> {
     if count <= most {
         Ok(())
     } else {
-        Err(Excess { what, count, most })
+        Err(Excess {
+            subject,
+            count,
+            most,
+        })
     }
 }
 
-fn text(what: &'static str, text: &str) -> Result<(), Excess> {
-    count(what, text.len(), TEXT)
+fn text(subject: &'static str, text: &str) -> Result<(), Excess> {
+    count(subject, text.len(), TEXT)
 }
 
 fn name(name: &str) -> Result<(), Excess> {
@@ -132,8 +136,8 @@ fn info(info: &Info) -> Result<(), Excess> {
         .try_for_each(|protocols| terms(protocols))
 }
 
-fn customs<T>(what: &'static str, customs: &[Custom<T>]) -> Result<(), Excess> {
-    count(what, customs.len(), LIST)?;
+fn customs<T>(subject: &'static str, customs: &[Custom<T>]) -> Result<(), Excess> {
+    count(subject, customs.len(), LIST)?;
     for custom in customs {
         name(&custom.name)?;
         url(&custom.ontology)?;

@@ -97,7 +97,7 @@ impl HeaderBlocks for QosBlock {
             self.open = depth;
         } else if depth == SECTION
             && depth > self.over
-            && let Some(section) = InfoSection::of(local)
+            && let Some(section) = InfoSection::from_name(local)
             && !self.read.contains(&section)
         {
             self.section = Some(section);
@@ -110,7 +110,7 @@ impl HeaderBlocks for QosBlock {
         } else if depth == LAST
             && let Some(kind) = self
                 .section
-                .and_then(|section| ValueKind::of(section, element))
+                .and_then(|section| ValueKind::in_section(section, element))
         {
             self.value = Some((kind, ShortText::default()));
             self.open = LAST;
@@ -194,7 +194,7 @@ impl QosBlock {
 
     fn set(&mut self, kind: ValueKind, value: Priority) {
         let all = &mut self.priorities;
-        let place = match kind {
+        let priority = match kind {
             ValueKind::Delay => &mut all.delay,
             ValueKind::Jitter => &mut all.jitter,
             ValueKind::Throughput => &mut all.throughput,
@@ -215,12 +215,12 @@ impl QosBlock {
                 return;
             }
         };
-        place.get_or_insert(value);
+        priority.get_or_insert(value);
     }
 }
 
 impl InfoSection {
-    fn of(local: &str) -> Option<Self> {
+    fn from_name(local: &str) -> Option<Self> {
         match local {
             "transportQoSPriorities" => Some(Self::Transport),
             "serverQoSMetrics" => Some(Self::Server),
@@ -231,7 +231,7 @@ impl InfoSection {
 
 impl ValueKind {
     /// The value of this element in a section.
-    fn of(section: InfoSection, element: &HeaderElement<'_>) -> Option<Self> {
+    fn in_section(section: InfoSection, element: &HeaderElement<'_>) -> Option<Self> {
         match (section, element.local) {
             (InfoSection::Transport, _) => Self::of_transport(element),
             (InfoSection::Server, "processingTime") => Some(Self::ProcessingTime),

@@ -80,15 +80,15 @@ impl Weights {
             self.reliability,
             self.availability,
         ];
-        let finite = |place: usize| {
+        let finite = |metric: usize| {
             merits
                 .clone()
-                .map(move |m| m[place])
+                .map(move |m| m[metric])
                 .filter(|v| v.is_finite())
         };
-        let range = |place| {
-            let low = finite(place).fold(f64::INFINITY, f64::min);
-            let high = finite(place).fold(f64::NEG_INFINITY, f64::max);
+        let range = |metric| {
+            let low = finite(metric).fold(f64::INFINITY, f64::min);
+            let high = finite(metric).fold(f64::NEG_INFINITY, f64::max);
             (low, high)
         };
         let ranges: Vec<(f64, f64)> = (0..weights.len()).map(range).collect();
@@ -96,12 +96,12 @@ impl Weights {
             let parts = merits.iter().zip(&ranges).zip(weights);
             parts
                 .map(|((value, (low, high)), weight)| {
-                    let place = match (value.is_finite(), high > low) {
+                    let share = match (value.is_finite(), high > low) {
                         (false, _) => 0.0,
                         (true, false) => 1.0,
                         (true, true) => (value - low) / (high - low),
                     };
-                    weight * place
+                    weight * share
                 })
                 .sum()
         };

@@ -197,7 +197,7 @@ impl BookRules {
         Ok(BookedOffer {
             name: name.clone(),
             price,
-            promised: Promised::of(&offer.qos),
+            promised: Promised::from_definition(&offer.qos),
             expires: offer.expires,
             class,
         })

@@ -76,7 +76,7 @@ pub(super) fn decision(
     let ground = match choice.ground {
         Ground::Selected => return HeaderValue::from_static("selected"),
         Ground::Probe => return HeaderValue::from_static("probe"),
-        Ground::Cheapest if choice.place == 0 && request.selected.is_none() => {
+        Ground::Cheapest if choice.position == 0 && request.selected.is_none() => {
             return HeaderValue::from_static("cheapest");
         }
         Ground::Cheapest => "cheapest",
@@ -84,13 +84,13 @@ pub(super) fn decision(
     let mut text = ground.to_owned();
     let table = &request.table.published.table;
     if let Some(selected) = &request.selected {
-        let reason = table.place_of(selected).map_or("unknown", |place| {
+        let reason = table.position_of(selected).map_or("unknown", |place| {
             let objection = table.objection(&request.bounds, place, &in_flight);
             objection.map_or("unreachable", PassReason::name)
         });
         let _ = write!(text, ";selected={reason}");
     }
-    let passed = passed_over(&request.table, &request.bounds, choice.place, &in_flight);
+    let passed = passed_over(&request.table, &request.bounds, choice.position, &in_flight);
     if !passed.is_empty() {
         let _ = write!(text, ";passed-over=\"{passed}\"");
     }

@@ -83,7 +83,7 @@ impl OfferUpstreams {
     ) -> Result<Choice, NoOffer> {
         let end = match &found {
             Ok(choice) if choice.ground == Ground::Selected => return found,
-            Ok(choice) => choice.place,
+            Ok(choice) => choice.position,
             Err(_) => usize::MAX,
         };
         if end == 0 || !self.shared.is_probe_due() {
@@ -95,7 +95,7 @@ impl OfferUpstreams {
         let probe = table.published.table.probe(bounds, end, last, in_flight);
         match probe {
             Some(probe) if self.shared.take_probe() => {
-                self.shared.probed.store(probe.place, Relaxed);
+                self.shared.probed.store(probe.position, Relaxed);
                 Ok(probe)
             }
             _ => found,

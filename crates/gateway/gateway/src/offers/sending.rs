@@ -96,7 +96,7 @@ impl OfferUpstreams {
     ) -> Result<Selection, UpstreamError> {
         let offers = offered.table.published.table.offers();
         let now = timestamp();
-        if is_valid(offers[offered.choice.place].expires, now) {
+        if is_valid(offers[offered.choice.position].expires, now) {
             return Ok(Selection::Offer(offered));
         }
         if let Some(choice) = self.another(&offered, &TriedEndpoints::default()) {
@@ -128,7 +128,7 @@ impl OfferUpstreams {
         let tried = RefCell::<TriedEndpoints>::default();
         loop {
             let table = offered.table.clone();
-            let offer = &table.published.table.offers()[offered.choice.place];
+            let offer = &table.published.table.offers()[offered.choice.position];
             let upstreams = table.upstreams(offer.endpoint);
             self.name_offer(&mut request, offer.data.sent.as_ref());
             let again = match (attempts, retries) {
@@ -220,7 +220,7 @@ impl OfferRequest {
         };
         let decision = reply::decision(&self, in_flight);
         Destination::Offer(Box::new(OfferReply {
-            place: self.choice.place,
+            place: self.choice.position,
             table: self.table,
             decision,
         }))

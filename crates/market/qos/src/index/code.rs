@@ -75,9 +75,9 @@ pub(super) fn stated(definition: &Definition) -> Bits {
 
 /// One bit for each name that an adequate offer must state. A list of several with `Requires::One` needs none of them.
 pub(super) fn needed(wanted: &Definition) -> Bits {
-    let is_needed = |requires, of: usize| match requires {
+    let is_needed = |requires, count: usize| match requires {
         Requires::None => false,
-        Requires::One => of == 1,
+        Requires::One => count == 1,
         Requires::All => true,
     };
     let infos = wanted.operations.values().chain([&wanted.default]);

@@ -245,10 +245,10 @@ impl Index {
             return (Vec::new(), None);
         };
         let mut last = None;
-        let rows = kind.rows_after(after.map(|Cursor(place)| place));
+        let rows = kind.rows_after(after.map(|Cursor(key)| key));
         let page: Vec<Found<'_>> = rows
             .take(most)
-            .inspect(|(place, _)| last = Some(Cursor(*place)))
+            .inspect(|(key, _)| last = Some(Cursor(*key)))
             .map(|(_, row)| row.found(&self.names))
             .collect();
         let full = page.len() == most;

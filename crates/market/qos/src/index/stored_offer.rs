@@ -32,9 +32,9 @@ pub(super) struct Plain {
 }
 
 impl StoredOffer {
-    pub(super) fn of(offer: &Offer) -> Self {
+    pub(super) fn from_offer(offer: &Offer) -> Self {
         let Offer { expires, qos, .. } = offer;
-        let kept = match Plain::of(qos, *expires) {
+        let kept = match Plain::from_definition(qos, *expires) {
             Some(plain) => Self::Plain(Box::new(plain)),
             None => Self::Whole(Box::new(qos.clone()), *expires),
         };
@@ -76,7 +76,7 @@ impl StoredOffer {
 
 impl Plain {
     /// Returns `None` if `qos` contains more than numbers, priorities and a price.
-    fn of(qos: &Definition, expires: Timestamp) -> Option<Self> {
+    fn from_definition(qos: &Definition, expires: Timestamp) -> Option<Self> {
         let Info {
             server,
             transport,
@@ -99,7 +99,7 @@ impl Plain {
             server.availability.is_some(),
         ];
         let stated = numbers.into_iter().chain(priorities.map(|p| p.is_some()));
-        let bit = |(place, stated): (usize, bool)| u8::from(stated) << place;
+        let bit = |(position, stated): (usize, bool)| u8::from(stated) << position;
         let plain = Self {
             expires,
             price: qos.price,
@@ -115,8 +115,9 @@ impl Plain {
     }
 
     fn definition(&self) -> Definition {
-        let is_stated = |place: usize| self.stated & (1 << place) != 0;
-        let priority = |place: usize| is_stated(4 + place).then_some(self.priorities[place]);
+        let is_stated = |position: usize| self.stated & (1 << position) != 0;
+        let priority =
+            |position: usize| is_stated(4 + position).then_some(self.priorities[position]);
         Definition {
             default: Info {
                 server: Server {

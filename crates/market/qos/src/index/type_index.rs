@@ -64,17 +64,17 @@ impl TypeIndex {
         self.insert_at(self.len(), price, provider, name, offer);
     }
 
-    fn insert_at(&mut self, place: usize, price: u64, provider: Id, name: Id, offer: &Offer) {
-        self.prices.insert(place, price);
+    fn insert_at(&mut self, position: usize, price: u64, provider: Id, name: Id, offer: &Offer) {
+        self.prices.insert(position, price);
         for (column, code) in self.columns.iter_mut().zip(code::codes(&offer.qos)) {
-            column.insert(place, code);
+            column.insert(position, code);
         }
-        self.stated.insert(place, code::stated(&offer.qos));
-        let kept = StoredOffer::of(offer);
+        self.stated.insert(position, code::stated(&offer.qos));
+        let kept = StoredOffer::from_offer(offer);
         let ends = self.holds_until.unwrap_or(offer.expires);
         self.holds_until = Some(ends.min(offer.expires));
         self.rows.insert(
-            place,
+            position,
             IndexRow {
                 provider,
                 name,
@@ -85,16 +85,22 @@ impl TypeIndex {
 
     pub(super) fn sort(&mut self) {
         let mut order: Vec<usize> = (0..self.len()).collect();
-        order.sort_unstable_by_key(|&place| self.rows[place].key(self.prices[place]));
-        self.prices = order.iter().map(|&place| self.prices[place]).collect();
+        order.sort_unstable_by_key(|&position| self.rows[position].key(self.prices[position]));
+        self.prices = order
+            .iter()
+            .map(|&position| self.prices[position])
+            .collect();
         for column in &mut self.columns {
-            *column = order.iter().map(|&place| column[place]).collect();
+            *column = order.iter().map(|&position| column[position]).collect();
         }
-        self.stated = order.iter().map(|&place| self.stated[place]).collect();
+        self.stated = order
+            .iter()
+            .map(|&position| self.stated[position])
+            .collect();
         let mut rows: Vec<Option<IndexRow>> = self.rows.drain(..).map(Some).collect();
         self.rows = order
             .iter()
-            .filter_map(|&place| rows[place].take())
+            .filter_map(|&position| rows[position].take())
             .collect();
         debug_assert!(
             self.rows.len() == order.len() && self.prices.is_sorted(),
@@ -104,13 +110,13 @@ impl TypeIndex {
 
     /// Removes an offer and returns it if it was there.
     pub(super) fn remove(&mut self, provider: Id, name: Id) -> Option<IndexRow> {
-        let place = self.place(provider, name)?;
-        self.prices.remove(place);
+        let position = self.position(provider, name)?;
+        self.prices.remove(position);
         self.columns.iter_mut().for_each(|column| {
-            column.remove(place);
+            column.remove(position);
         });
-        self.stated.remove(place);
-        Some(self.rows.remove(place))
+        self.stated.remove(position);
+        Some(self.rows.remove(position))
     }
 
     /// The offers after the sort key `after`, in order, with their sort keys.
@@ -118,25 +124,25 @@ impl TypeIndex {
         &self,
         after: Option<IndexKey>,
     ) -> impl Iterator<Item = (IndexKey, &IndexRow)> {
-        let place = |index: usize| self.rows[index].key(self.prices[index]);
+        let key = |index: usize| self.rows[index].key(self.prices[index]);
         let (mut low, mut high) = (0, self.len());
         while let Some(after) = after.filter(|_| low < high) {
             let middle = low.midpoint(high);
-            if place(middle) <= after {
+            if key(middle) <= after {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        (low..self.len()).map(move |index| (place(index), &self.rows[index]))
+        (low..self.len()).map(move |index| (key(index), &self.rows[index]))
     }
 
     /// The provider's offer of this name.
     pub(super) fn get(&self, provider: Id, name: Id) -> Option<&IndexRow> {
-        Some(&self.rows[self.place(provider, name)?])
+        Some(&self.rows[self.position(provider, name)?])
     }
 
-    fn place(&self, provider: Id, name: Id) -> Option<usize> {
+    fn position(&self, provider: Id, name: Id) -> Option<usize> {
         let is_it = |row: &IndexRow| row.provider == provider && row.name == name;
         self.rows.iter().position(is_it)
     }
@@ -185,8 +191,8 @@ impl TypeIndex {
                 let chunk = from..affordable.min(from + CHUNK);
                 self.passing(chunk.start, chunk.end, &least)
             })
-            .filter(move |place| self.stated[*place] & needed == needed)
-            .map(|place| &self.rows[place])
+            .filter(move |position| self.stated[*position] & needed == needed)
+            .map(|position| &self.rows[position])
             .filter(move |row| is_adequate(&row.kept.offer(), wanted, &world))
     }
 
@@ -265,12 +271,12 @@ impl Iterator for SetBits {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
-        let place = self.bits.trailing_zeros() as usize;
+        let position = self.bits.trailing_zeros() as usize;
         if self.bits == 0 {
             return None;
         }
         self.bits &= self.bits - 1;
-        Some(self.from + place)
+        Some(self.from + position)
     }
 }
 

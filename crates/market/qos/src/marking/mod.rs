@@ -101,16 +101,16 @@ impl Marks {
     }
 
     /// The mark of a reply.
-    pub fn decide(&self, asked: &StatedMarks<'_>) -> Mark {
+    pub fn decide(&self, stated: &StatedMarks<'_>) -> Mark {
         use MarkOrigin::{Offer, Prefer, Priority, Route, SoapHeader};
         let by_table = |stated: Option<&Priorities>| stated.map(|stated| self.table.mark(stated));
         let sources = [
-            (by_table(asked.soap), SoapHeader),
-            (asked.prefer, Prefer),
-            (by_table(asked.offer), Offer),
-            (asked.route, Route),
+            (by_table(stated.soap), SoapHeader),
+            (stated.prefer, Prefer),
+            (by_table(stated.offer), Offer),
+            (stated.route, Route),
             (
-                asked.urgency.map(|urgency| self.urgencies.mark(urgency)),
+                stated.urgency.map(|urgency| self.urgencies.mark(urgency)),
                 Priority,
             ),
         ];
@@ -186,7 +186,7 @@ mod tests {
             ..Priorities::default()
         };
         let (soap, offer) = (delay(0), delay(10));
-        let mut asked = StatedMarks {
+        let mut stated = StatedMarks {
             soap: Some(&soap),
             offer: Some(&offer),
             prefer: Some(Dscp::AF11),
@@ -200,37 +200,43 @@ mod tests {
                 origin,
                 denied: false,
             };
-            assert_eq!(marks.decide(&asked), mark);
-            next(&mut asked);
+            assert_eq!(marks.decide(&stated), mark);
+            next(&mut stated);
         };
-        expect(Dscp::AF21, MarkOrigin::SoapHeader, |asked| {
-            asked.soap = None
+        expect(Dscp::AF21, MarkOrigin::SoapHeader, |stated| {
+            stated.soap = None
         });
-        expect(Dscp::AF11, MarkOrigin::Prefer, |asked| asked.prefer = None);
+        expect(Dscp::AF11, MarkOrigin::Prefer, |stated| {
+            stated.prefer = None
+        });
         // The offer states priorities, but no rule matches them.
-        expect(Dscp::DEFAULT, MarkOrigin::Offer, |asked| asked.offer = None);
-        expect(Dscp::CS6, MarkOrigin::Route, |asked| asked.route = None);
-        expect(Dscp::LE, MarkOrigin::Priority, |asked| asked.urgency = None);
+        expect(Dscp::DEFAULT, MarkOrigin::Offer, |stated| {
+            stated.offer = None
+        });
+        expect(Dscp::CS6, MarkOrigin::Route, |stated| stated.route = None);
+        expect(Dscp::LE, MarkOrigin::Priority, |stated| {
+            stated.urgency = None
+        });
         expect(Dscp::DEFAULT, MarkOrigin::Unasked, |_| {});
     }
 
     #[test]
     fn marks_that_are_not_allowed_are_passed_over() {
-        let asked = StatedMarks {
+        let stated = StatedMarks {
             prefer: Some(Dscp::CS6),
             route: Some(Dscp::AF12),
             ..StatedMarks::default()
         };
-        let decide = |allowed: Option<&[Dscp]>, asked| {
+        let decide = |allowed: Option<&[Dscp]>, stated| {
             let marks = Marks::new(Table::default(), Urgencies::default(), allowed);
-            let mark = marks.decide(asked);
+            let mark = marks.decide(stated);
             (mark.dscp, mark.denied)
         };
-        assert_eq!(decide(None, &asked), (Dscp::AF12, true));
-        assert_eq!(decide(Some(&[Dscp::CS6]), &asked), (Dscp::CS6, false));
+        assert_eq!(decide(None, &stated), (Dscp::AF12, true));
+        assert_eq!(decide(Some(&[Dscp::CS6]), &stated), (Dscp::CS6, false));
         let unmarked = StatedMarks {
             prefer: Some(Dscp::DEFAULT),
-            ..asked
+            ..stated
         };
         assert_eq!(decide(Some(&[]), &unmarked), (Dscp::DEFAULT, false));
         let quick = Priorities {
@@ -239,7 +245,7 @@ mod tests {
         };
         let bought = StatedMarks {
             offer: Some(&quick),
-            ..asked
+            ..stated
         };
         assert_eq!(decide(Some(&[]), &bought), (Dscp::AF21, true));
         let urgent = StatedMarks {

@@ -239,16 +239,16 @@ mod tests {
     fn rules_are_read_and_a_custom_priority_is_known_by_both_names() {
         let text = r#"[{"custom": {"name": "colour", "ontology": "urn:o", "value": "0..4"}, "jitter": "5", "mark": "cs4"}]"#;
         let table: Table = serde_json::from_str(text).unwrap();
-        let mut asked = stated([None, Some(5), None, None]);
-        assert_eq!(table.mark(&asked), Dscp::DEFAULT);
-        asked.custom.push(Custom {
+        let mut priorities = stated([None, Some(5), None, None]);
+        assert_eq!(table.mark(&priorities), Dscp::DEFAULT);
+        priorities.custom.push(Custom {
             name: "colour".to_owned(),
             ontology: "urn:o".to_owned(),
             value: Priority::new(4).unwrap(),
         });
-        assert_eq!(table.mark(&asked), Dscp::CS4);
-        asked.custom[0].ontology.push('x');
-        assert_eq!(table.mark(&asked), Dscp::DEFAULT);
+        assert_eq!(table.mark(&priorities), Dscp::CS4);
+        priorities.custom[0].ontology.push('x');
+        assert_eq!(table.mark(&priorities), Dscp::DEFAULT);
         for range in ["", "2..0", "0..11", "a", "1..2..3", "0.."] {
             let error = range.parse::<Range>().unwrap_err().to_string();
             assert!(error.contains("0 to 10"), "{error}");

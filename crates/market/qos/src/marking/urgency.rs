@@ -88,8 +88,11 @@ mod tests {
     #[test]
     fn marks_fall_with_the_urgency() {
         let marks = Urgencies::default();
-        let of = |urgency| marks.mark(Urgency::new(urgency).unwrap());
-        assert_eq!((of(0), of(3), of(7)), (Dscp::AF21, Dscp::DEFAULT, Dscp::LE));
+        let mark = |urgency| marks.mark(Urgency::new(urgency).unwrap());
+        assert_eq!(
+            (mark(0), mark(3), mark(7)),
+            (Dscp::AF21, Dscp::DEFAULT, Dscp::LE)
+        );
         assert_eq!(Urgency::new(8), None);
     }
 }

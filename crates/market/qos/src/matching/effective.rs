@@ -10,19 +10,19 @@ pub(super) struct Effective<'d> {
 }
 
 impl<'d> Effective<'d> {
-    pub(super) fn of(operation: Option<&str>, definition: &'d Definition) -> Self {
+    pub(super) fn new(operation: Option<&str>, definition: &'d Definition) -> Self {
         let own = operation.and_then(|name| definition.operations.get(name));
         let default = &definition.default;
         Self { own, default }
     }
 
     /// The operation's values, then the default.
-    pub(super) fn places(self) -> impl Iterator<Item = &'d Info> {
+    pub(super) fn infos(self) -> impl Iterator<Item = &'d Info> {
         self.own.into_iter().chain([self.default])
     }
 
     pub(super) fn stated<T>(self, get: impl Fn(&'d Info) -> Option<T>) -> Option<T> {
-        self.places().find_map(get)
+        self.infos().find_map(get)
     }
 
     /// Every custom value. Those of the default only if the operation has none of the same name.

@@ -30,7 +30,7 @@ impl<'d> Groups<'d> {
     ) -> Self {
         let lists = |side: Effective<'d>| Lists {
             protocols: side
-                .places()
+                .infos()
                 .flat_map(|info| &info.security)
                 .map(listed)
                 .collect(),
@@ -126,12 +126,12 @@ impl<'d> Groups<'d> {
     }
 }
 
-/// Returns true if `there` of `of` members satisfy `requires`. An empty list lacks nothing.
-const fn is_met(requires: Requires, of: usize, there: usize) -> bool {
+/// Returns true if `present` of `count` members satisfy `requires`. An empty list lacks nothing.
+const fn is_met(requires: Requires, count: usize, present: usize) -> bool {
     match requires {
         Requires::None => true,
-        Requires::One => there > 0 || of == 0,
-        Requires::All => there == of,
+        Requires::One => present > 0 || count == 0,
+        Requires::All => present == count,
     }
 }
 

@@ -24,7 +24,7 @@ enum Bound {
 }
 
 impl<'d> OperationPair<'d> {
-    pub(super) fn of(
+    pub(super) fn new(
         operation: Option<&'d String>,
         offered: &'d Definition,
         wanted: &'d Definition,
@@ -32,8 +32,8 @@ impl<'d> OperationPair<'d> {
         let operation = operation.map(String::as_str);
         Self {
             operation,
-            offered: Effective::of(operation, offered),
-            wanted: Effective::of(operation, wanted),
+            offered: Effective::new(operation, offered),
+            wanted: Effective::new(operation, wanted),
         }
     }
 
@@ -89,14 +89,14 @@ impl<'d> OperationPair<'d> {
 
     fn number<T: PartialOrd + Into<Amount>>(
         &self,
-        what: &'d str,
+        name: &'d str,
         bound: Bound,
         get: impl Fn(&'d Info) -> Option<T>,
         object: Objector<'_, 'd>,
     ) -> ControlFlow<()> {
         match self.wanted.stated(&get) {
             None => ControlFlow::Continue(()),
-            Some(wanted) => self.judge(what, bound, self.offered.stated(&get), wanted, object),
+            Some(wanted) => self.judge(name, bound, self.offered.stated(&get), wanted, object),
         }
     }
 
@@ -134,7 +134,7 @@ impl<'d> OperationPair<'d> {
 
     fn judge<T: PartialOrd + Into<Amount>>(
         &self,
-        what: &'d str,
+        name: &'d str,
         bound: Bound,
         offered: Option<T>,
         wanted: T,
@@ -149,7 +149,7 @@ impl<'d> OperationPair<'d> {
         }
         object(Mismatch::Amount {
             operation: self.operation,
-            what,
+            name,
             offered: offered.map(T::into),
             bound,
             wanted: wanted.into(),

@@ -30,12 +30,12 @@ pub enum Mismatch<'d> {
     #[error("price: nobody has said what 1 {0} is worth")]
     Currency(Currency),
     /// A value is not good enough or not offered.
-    #[error("{}{what}: {} offered, at {bound} {wanted} wanted", of(*operation), offered.map_or_else(|| "nothing".to_owned(), |offered| offered.to_string()))]
+    #[error("{}{name}: {} offered, at {bound} {wanted} wanted", prefix(*operation), offered.map_or_else(|| "nothing".to_owned(), |offered| offered.to_string()))]
     Amount {
         /// The operation; `None` for the default.
         operation: Option<&'d str>,
         /// Name of the value.
-        what: &'d str,
+        name: &'d str,
         /// The offered value, if any.
         offered: Option<Amount>,
         /// "most" or "least".
@@ -44,7 +44,7 @@ pub enum Mismatch<'d> {
         wanted: Amount,
     },
     /// No known ontology defines this custom metric, so its better direction is unknown.
-    #[error("{}{name}: the ontology {ontology} does not define it, or is not known", of(*operation))]
+    #[error("{}{name}: the ontology {ontology} does not define it, or is not known", prefix(*operation))]
     Undefined {
         /// The operation; `None` for the default.
         operation: Option<&'d str>,
@@ -54,7 +54,7 @@ pub enum Mismatch<'d> {
         ontology: &'d str,
     },
     /// A side lacks protocols that the other requires.
-    #[error("{}{} of the protocols {} required by the {by}, {} lacking", of(*operation), requires.word(), names(required), names(lacking))]
+    #[error("{}{} of the protocols {} required by the {by}, {} lacking", prefix(*operation), requires.word(), names(required), names(lacking))]
     Protocols {
         /// The operation; `None` for the default or for the contract.
         operation: Option<&'d str>,
@@ -141,7 +141,7 @@ impl fmt::Display for Side {
     }
 }
 
-fn of(operation: Option<&str>) -> String {
+fn prefix(operation: Option<&str>) -> String {
     operation.map_or_else(String::new, |name| format!("{name}: "))
 }
 

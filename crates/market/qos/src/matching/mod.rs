@@ -67,13 +67,13 @@ pub fn compare<'d>(
     price(offer, wanted, world, object)?;
     // On both sides, the default applies to every operation that is not named.
     let offered = &offer.qos;
-    OperationPair::of(None, offered, wanted).compare(world, object)?;
+    OperationPair::new(None, offered, wanted).compare(world, object)?;
     for name in wanted.operations.keys() {
-        OperationPair::of(Some(name), offered, wanted).compare(world, object)?;
+        OperationPair::new(Some(name), offered, wanted).compare(world, object)?;
     }
     let others = offered.operations.keys();
     for name in others.filter(|name| !wanted.operations.contains_key(*name)) {
-        OperationPair::of(Some(name), offered, wanted).compare(world, object)?;
+        OperationPair::new(Some(name), offered, wanted).compare(world, object)?;
     }
     Groups::of_contracts(offered, wanted).compare(object)
 }
@@ -92,7 +92,7 @@ fn price<'d>(
     };
     let in_base = |money| world.rates.in_base(money);
     match (in_base(price), in_base(most)) {
-        (Some(asked), Some(limit)) if asked <= limit => ControlFlow::Continue(()),
+        (Some(price), Some(limit)) if price <= limit => ControlFlow::Continue(()),
         (Some(_), Some(_)) => object(Mismatch::Price {
             offered: price,
             most,

@@ -14,8 +14,8 @@ const COMPARED: usize = 16;
 /// A chosen offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Its place in [`OfferTable::offers`].
-    pub place: usize,
+    /// Its position in [`OfferTable::offers`].
+    pub position: usize,
     /// Reason for the choice.
     pub ground: Ground,
 }
@@ -34,7 +34,7 @@ pub enum Ground {
 /// Reasons why no offer is adequate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoOffer {
-    /// Place of the cheapest offer that is adequate except for its price.
+    /// Position of the cheapest offer that is adequate except for its price.
     pub too_expensive: Option<usize>,
 }
 
@@ -182,30 +182,30 @@ impl TermBounds {
 
 impl<T> OfferTable<T> {
     /// Chooses an offer. `in_flight` returns the requests in flight to an endpoint, or `None` if it cannot be used.
-    /// Offers of one price take turns, starting at `turn`.
+    /// Offers of one price take turns, starting at `rotation`.
     pub fn choose(
         &self,
         bounds: &TermBounds,
         selected: Option<&str>,
-        turn: usize,
+        rotation: usize,
         in_flight: impl Fn(u32) -> Option<usize>,
     ) -> Result<Choice, NoOffer> {
-        if let Some(place) = self.selected(bounds, selected, &in_flight) {
+        if let Some(position) = self.selected(bounds, selected, &in_flight) {
             return Ok(Choice {
-                place,
+                position,
                 ground: Ground::Selected,
             });
         }
-        let found = self.cheapest(bounds, turn, &in_flight);
+        let found = self.cheapest(bounds, rotation, &in_flight);
         let lenient = || {
             let bounds = bounds.without_implied()?;
-            self.cheapest(&bounds, turn, &in_flight).ok()
+            self.cheapest(&bounds, rotation, &in_flight).ok()
         };
         found.or_else(|none| lenient().ok_or(none))
     }
 
-    /// Chooses an offer before the place `end` that only its measurement is against: the first after the place `after`,
-    /// in turn. A request goes there to measure it again.
+    /// Chooses an offer before the position `end` that only its measurement is against: the first after the position
+    /// `after`, in turn. A request goes there to measure it again.
     pub fn probe(
         &self,
         bounds: &TermBounds,
@@ -213,28 +213,28 @@ impl<T> OfferTable<T> {
         after: usize,
         in_flight: impl Fn(u32) -> Option<usize>,
     ) -> Option<Choice> {
-        let is_due = |place: &usize| {
-            let row = &self.rows[*place];
+        let is_due = |position: &usize| {
+            let row = &self.rows[*position];
             let objection = bounds.objection(row);
             objection.is_some_and(PassReason::is_measured) && in_flight(row.endpoint).is_some()
         };
         let end = end.min(self.rows.len());
         let middle = (after + 1).min(end);
-        let place = (middle..end).chain(0..middle).find(is_due)?;
+        let position = (middle..end).chain(0..middle).find(is_due)?;
         Some(Choice {
-            place,
+            position,
             ground: Ground::Probe,
         })
     }
 
-    /// The reason against the offer at `place`. `None` if it is adequate.
+    /// The reason against the offer at `position`. `None` if it is adequate.
     pub fn objection(
         &self,
         bounds: &TermBounds,
-        place: usize,
+        position: usize,
         in_flight: impl Fn(u32) -> Option<usize>,
     ) -> Option<PassReason> {
-        let row = &self.rows[place];
+        let row = &self.rows[position];
         let unreachable = || in_flight(row.endpoint).is_none();
         bounds
             .objection(row)
@@ -247,30 +247,30 @@ impl<T> OfferTable<T> {
         selected: Option<&str>,
         in_flight: &impl Fn(u32) -> Option<usize>,
     ) -> Option<usize> {
-        let places = self.named(selected?).iter().copied();
-        let is_usable = |place: &usize| {
-            let row = &self.rows[*place];
+        let positions = self.named(selected?).iter().copied();
+        let is_usable = |position: &usize| {
+            let row = &self.rows[*position];
             bounds.objection(row).is_none() && in_flight(row.endpoint).is_some()
         };
-        places.into_iter().find(is_usable)
+        positions.into_iter().find(is_usable)
     }
 
     fn cheapest(
         &self,
         bounds: &TermBounds,
-        turn: usize,
+        rotation: usize,
         in_flight: &impl Fn(u32) -> Option<usize>,
     ) -> Result<Choice, NoOffer> {
         let end = self.rows.partition_point(|row| row.price <= bounds.price);
         if let Some(first) = self.next_usable(bounds, 0..end, in_flight) {
             let row = &self.rows[first];
-            let same = (row.start as usize, row.end as usize);
-            let place = match same.1 - same.0 {
+            let same = row.start as usize..row.end as usize;
+            let position = match same.len() {
                 1 => first,
-                _ => self.least_busy(bounds, (first, same), turn, in_flight),
+                _ => self.least_busy(bounds, first, same, rotation, in_flight),
             };
             return Ok(Choice {
-                place,
+                position,
                 ground: Ground::Cheapest,
             });
         }
@@ -279,50 +279,48 @@ impl<T> OfferTable<T> {
         })
     }
 
-    /// Place of the first usable offer, whatever its price.
+    /// Position of the first usable offer, whatever its price.
     fn next_usable(
         &self,
         bounds: &TermBounds,
-        mut places: Range<usize>,
+        mut positions: Range<usize>,
         in_flight: &impl Fn(u32) -> Option<usize>,
     ) -> Option<usize> {
         let columns = bounds.of_columns();
         loop {
-            let place = self.columns.first(places.clone(), &columns)?;
-            let row = &self.rows[place];
+            let position = self.columns.first(positions.clone(), &columns)?;
+            let row = &self.rows[position];
             if bounds.is_adequate(row) && in_flight(row.endpoint).is_some() {
-                return Some(place);
+                return Some(position);
             }
-            places.start = place + 1;
+            positions.start = position + 1;
         }
     }
 
     /// The offer of one price whose endpoint has the fewest requests in flight, of the next [`COMPARED`] usable ones from
-    /// the turn on. The first usable one is known.
+    /// the rotation on. The first usable one is known.
     fn least_busy(
         &self,
         bounds: &TermBounds,
-        (known, (start, end)): (usize, (usize, usize)),
-        turn: usize,
+        known: usize,
+        same: Range<usize>,
+        rotation: usize,
         in_flight: &impl Fn(u32) -> Option<usize>,
     ) -> usize {
-        debug_assert!(
-            (start..end).contains(&known),
-            "it has the price of the others"
-        );
-        let turn = known.max(start + turn % (end - start));
-        let busy = |place: usize| in_flight(self.rows[place].endpoint);
+        debug_assert!(same.contains(&known), "it has the price of the others");
+        let start = known.max(same.start + rotation % same.len());
+        let busy = |position: usize| in_flight(self.rows[position].endpoint);
         let mut least = (None, known);
         let mut left = COMPARED;
-        for mut places in [turn..end, known..turn] {
+        for mut positions in [start..same.end, known..start] {
             while left > 0
-                && let Some(place) = self.next_usable(bounds, places.clone(), in_flight)
+                && let Some(position) = self.next_usable(bounds, positions.clone(), in_flight)
             {
-                if least.0.is_none() || busy(place) < least.0 {
-                    least = (busy(place), place);
+                if least.0.is_none() || busy(position) < least.0 {
+                    least = (busy(position), position);
                 }
                 left -= 1;
-                places.start = place + 1;
+                positions.start = position + 1;
             }
         }
         least.1

@@ -36,13 +36,7 @@ pub(super) struct ColumnBounds {
 
 impl Columns {
     /// Appends a row. Times are in nanoseconds.
-    pub(super) fn push(
-        &mut self,
-        time: u64,
-        (p50, p99): (u64, u64),
-        reliability: u32,
-        success: u32,
-    ) {
+    pub(super) fn push(&mut self, time: u64, p50: u64, p99: u64, reliability: u32, success: u32) {
         let micros = |nanos: u64| u32::try_from(nanos / 1000).unwrap_or(u32::MAX);
         self.p50.push(micros(time.max(p50)));
         self.p99.push(micros(time.max(p99)));
@@ -50,8 +44,8 @@ impl Columns {
         self.success.push(success);
     }
 
-    /// Place of the first row in `places` that may be within the bounds.
-    pub(super) fn first(&self, places: Range<usize>, bounds: &ColumnBounds) -> Option<usize> {
+    /// Position of the first row in `positions` that may be within the bounds.
+    pub(super) fn first(&self, positions: Range<usize>, bounds: &ColumnBounds) -> Option<usize> {
         let times = match bounds.percentile {
             Percentile::P50 => &self.p50,
             Percentile::P99 => &self.p99,
@@ -60,10 +54,10 @@ impl Columns {
         let is_within = |time_of: u32, reliability: u32, success: u32| {
             (time_of <= time) & (reliability >= bounds.reliability) & (success >= bounds.success)
         };
-        let mut place = places.start;
-        while place < places.end {
-            let end = places.end.min(place + STEP);
-            let may_be = match self.step(times, place) {
+        let mut position = positions.start;
+        while position < positions.end {
+            let end = positions.end.min(position + STEP);
+            let may_be = match self.step(times, position) {
                 // Without an early end, so that the compiler uses vectors.
                 Some((times, reliability, success)) => (0..STEP).fold(false, |any, row| {
                     any | is_within(times[row], reliability[row], success[row])
@@ -74,20 +68,20 @@ impl Columns {
                 let is_within = |row: &usize| {
                     is_within(times[*row], self.reliability[*row], self.success[*row])
                 };
-                if let Some(found) = (place..end).find(is_within) {
+                if let Some(found) = (position..end).find(is_within) {
                     return Some(found);
                 }
             }
-            place = end;
+            position = end;
         }
         None
     }
 
-    /// The values of a whole step from a place on. `None` if there are fewer rows.
-    fn step<'c>(&'c self, times: &'c [u32], place: usize) -> Option<StepOf<'c>> {
-        let times = times[place..].first_chunk()?;
-        let reliability = self.reliability[place..].first_chunk()?;
-        let success = self.success[place..].first_chunk()?;
+    /// The values of a whole step from a position on. `None` if there are fewer rows.
+    fn step<'c>(&'c self, times: &'c [u32], position: usize) -> Option<StepOf<'c>> {
+        let times = times[position..].first_chunk()?;
+        let reliability = self.reliability[position..].first_chunk()?;
+        let success = self.success[position..].first_chunk()?;
         Some((times, reliability, success))
     }
 }

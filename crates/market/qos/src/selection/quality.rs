@@ -303,8 +303,8 @@ fn upper_edge(bucket: usize) -> Span {
         0 => Span::from_nanos(1 << FIRST_OCTAVE),
         UNBOUNDED => Span::MAX,
         _ => {
-            let place = bucket as u32 - 1;
-            let (octave, within) = (place / PER_OCTAVE, place % PER_OCTAVE);
+            let index = bucket as u32 - 1;
+            let (octave, within) = (index / PER_OCTAVE, index % PER_OCTAVE);
             let step = 1_u64 << (FIRST_OCTAVE + octave - PER_OCTAVE.ilog2());
             Span::from_nanos(u64::from(PER_OCTAVE + within + 1) * step)
         }

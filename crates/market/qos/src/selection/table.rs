@@ -47,7 +47,7 @@ pub struct OfferTable<T> {
     pub(super) columns: Columns,
     /// In the order of `rows`.
     offers: Vec<RoutedOffer<T>>,
-    /// Places by name, the cheapest first.
+    /// Positions by name, the cheapest first.
     by_name: HashMap<String, Vec<usize>>,
 }
 
@@ -69,9 +69,9 @@ pub(super) struct Row {
     /// Measured share, see [`share`]; the maximum with too few requests.
     pub(super) success: u32,
     pub(super) endpoint: u32,
-    /// Place of the first offer with the same price.
+    /// Position of the first offer with the same price.
     pub(super) start: u32,
-    /// Place after the last offer with the same price.
+    /// Position after the last offer with the same price.
     pub(super) end: u32,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn share(share: f64) -> u32 {
 impl Promised {
     /// Returns the values that hold for every operation of a definition: the worst of the default and of each operation.
     /// A value that one of them does not promise is not promised.
-    pub fn of(definition: &Definition) -> Self {
+    pub fn from_definition(definition: &Definition) -> Self {
         let default = &definition.default.server;
         let mut promised = Self {
             time: default.processing_time,
@@ -134,34 +134,38 @@ impl<T> OfferTable<T> {
         });
         let mut rows: Vec<Row> = offers.iter().map(Row::new).collect();
         let mut end = rows.len() as u32;
-        for place in (0..rows.len()).rev() {
-            let is_last = rows.get(place + 1).map(|next| next.price) != Some(rows[place].price);
+        for position in (0..rows.len()).rev() {
+            let is_last =
+                rows.get(position + 1).map(|next| next.price) != Some(rows[position].price);
             if is_last {
-                end = place as u32 + 1;
+                end = position as u32 + 1;
             }
-            rows[place].end = end;
+            rows[position].end = end;
         }
-        for place in 1..rows.len() {
-            let has_same = rows[place - 1].price == rows[place].price;
-            rows[place].start = if has_same {
-                rows[place - 1].start
+        for position in 1..rows.len() {
+            let has_same = rows[position - 1].price == rows[position].price;
+            rows[position].start = if has_same {
+                rows[position - 1].start
             } else {
-                place as u32
+                position as u32
             };
         }
         debug_assert!(
             (0..)
                 .zip(&rows)
-                .all(|(place, row)| (row.start..row.end).contains(&place)),
+                .all(|(position, row)| (row.start..row.end).contains(&position)),
             "each offer is among those of its price"
         );
         let mut columns = Columns::default();
         for row in &rows {
-            columns.push(row.time, (row.p50, row.p99), row.reliability, row.success);
+            columns.push(row.time, row.p50, row.p99, row.reliability, row.success);
         }
         let mut by_name = HashMap::<String, Vec<usize>>::new();
-        for (place, offer) in offers.iter().enumerate() {
-            by_name.entry(offer.name.clone()).or_default().push(place);
+        for (position, offer) in offers.iter().enumerate() {
+            by_name
+                .entry(offer.name.clone())
+                .or_default()
+                .push(position);
         }
         Self {
             rows,
@@ -176,12 +180,12 @@ impl<T> OfferTable<T> {
         &self.offers
     }
 
-    /// Place of the cheapest offer with this name.
-    pub fn place_of(&self, name: &str) -> Option<usize> {
+    /// Position of the cheapest offer with this name.
+    pub fn position_of(&self, name: &str) -> Option<usize> {
         self.named(name).first().copied()
     }
 
-    /// Places of the offers with this name, the cheapest first.
+    /// Positions of the offers with this name, the cheapest first.
     pub(super) fn named(&self, name: &str) -> &[usize] {
         self.by_name.get(name).map_or(&[], Vec::as_slice)
     }

@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(bound("0.2s ; p=99"), Ok(LatencyBound { most, percentile }));
         let median = bound("200ms;p=50").unwrap();
         assert_eq!(median.percentile, Percentile::P50);
-        for (text, words) in [
+        for (text, hint) in [
             ("200", "write 200ms"),
             ("", "write 200ms"),
             ("-1ms", "write 200ms"),
@@ -93,7 +93,7 @@ mod tests {
             ("200ms;p=50;p=99", "p=50 or p=99"),
         ] {
             let error = bound(text).unwrap_err().to_string();
-            assert!(error.contains(words), "{text:?}: {error}");
+            assert!(error.contains(hint), "{text:?}: {error}");
         }
     }
 }

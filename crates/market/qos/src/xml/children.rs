@@ -36,17 +36,17 @@ impl<'s, 'a> Element<'s, 'a> {
         value.ok_or_else(|| self.missing(name))
     }
 
-    pub(super) fn missing(&self, what: &'static str) -> DocumentError {
+    pub(super) fn missing(&self, item: &'static str) -> DocumentError {
         DocumentError::Missing {
-            what,
+            item,
             inside: self.name.clone(),
             position: self.scanner.position(),
         }
     }
 
-    pub(super) fn twice(&self, what: &str) -> DocumentError {
+    pub(super) fn twice(&self, item: &str) -> DocumentError {
         DocumentError::Twice {
-            what: shortened(what),
+            item: shortened(item),
             position: self.scanner.position(),
         }
     }

@@ -27,18 +27,18 @@ pub enum DocumentError {
         position: usize,
     },
     /// A repeated item that may occur once.
-    #[error("byte {position}: {what} stands twice")]
+    #[error("byte {position}: {item} stands twice")]
     Twice {
         /// The element or name.
-        what: String,
+        item: String,
         /// Byte position.
         position: usize,
     },
     /// A missing element or attribute.
-    #[error("byte {position}: {inside} has no {what}")]
+    #[error("byte {position}: {inside} has no {item}")]
     Missing {
         /// The missing item.
-        what: &'static str,
+        item: &'static str,
         /// Name of the enclosing element.
         inside: String,
         /// Byte position.

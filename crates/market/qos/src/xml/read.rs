@@ -61,8 +61,8 @@ pub(crate) fn read(scanner: &mut Scanner<'_>) -> Read<Document> {
 }
 
 /// Sets a value that may occur once.
-fn set<T>(place: &mut Option<T>, value: T, second: DocumentError) -> Read<()> {
-    match place.replace(value) {
+fn set<T>(field: &mut Option<T>, value: T, second: DocumentError) -> Read<()> {
+    match field.replace(value) {
         None => Ok(()),
         Some(_) => Err(second),
     }
@@ -227,7 +227,7 @@ fn priorities(element: Element<'_, '_>) -> Read<Priorities> {
         "customPriority",
     ];
     element.children(&KNOWN, |element, name| {
-        let place = match name {
+        let field = match name {
             "delay" => &mut priorities.delay,
             "jitter" => &mut priorities.jitter,
             "throughput" => &mut priorities.throughput,
@@ -235,7 +235,7 @@ fn priorities(element: Element<'_, '_>) -> Read<Priorities> {
             _ => return custom(element, &mut priorities.custom, WANTED, priority),
         };
         let second = element.twice(name);
-        set(place, element.text()?.read(WANTED, priority)?, second)
+        set(field, element.text()?.read(WANTED, priority)?, second)
     })?;
     Ok(priorities)
 }

@@ -202,11 +202,11 @@ proptest! {
             .filter(|name| !touched(name))
             .collect();
         let mut acts = acts.iter();
-        let (mut told, mut after) = (Vec::new(), None);
+        let (mut listed, mut after) = (Vec::new(), None);
         loop {
             let (page, last) = index.page("books", after, most);
             prop_assert!(page.len() <= most);
-            told.extend(page.into_iter().map(|found| found.offer.name));
+            listed.extend(page.into_iter().map(|found| found.offer.name));
             let Some(last) = last else { break };
             after = Some(last);
             // Between two pages one offer is removed, or gets the lowest price.
@@ -219,8 +219,8 @@ proptest! {
                 }
             }
         }
-        told.retain(|name| !touched(name));
-        prop_assert_eq!(told, stays);
+        listed.retain(|name| !touched(name));
+        prop_assert_eq!(listed, stays);
     }
 }
 

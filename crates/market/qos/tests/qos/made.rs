@@ -11,7 +11,7 @@ use posthaste_qos::{
 };
 use posthaste_units::{Rate, Ratio, Span};
 use proptest::collection::{btree_map, vec};
-use proptest::option::of;
+use proptest::option;
 use proptest::prelude::*;
 
 /// URL of the tests' ontology.
@@ -97,8 +97,8 @@ pub(crate) fn offer(qos: Definition) -> Offer {
 
 prop_compose! {
     fn server()(
-        time in of(0u64..8), rate in of(0u32..8), reliability in of(0u32..=4),
-        availability in of(0u32..=4), age in of(-3i32..3), depth in of(-3i32..3),
+        time in option::of(0u64..8), rate in option::of(0u32..8), reliability in option::of(0u32..=4),
+        availability in option::of(0u32..=4), age in option::of(-3i32..3), depth in option::of(-3i32..3),
     ) -> Server {
         let custom = [("age", age), ("depth", depth)].into_iter();
         let number = |value| Number::new(f64::from(value) / 4.0).unwrap();
@@ -116,8 +116,8 @@ prop_compose! {
 
 prop_compose! {
     fn priorities()(
-        delay in of(0u8..=10), jitter in of(0u8..=10), throughput in of(0u8..=10),
-        packet_loss in of(0u8..=10), colour in of(0u8..=10),
+        delay in option::of(0u8..=10), jitter in option::of(0u8..=10), throughput in option::of(0u8..=10),
+        packet_loss in option::of(0u8..=10), colour in option::of(0u8..=10),
     ) -> Priorities {
         let priority = |value: Option<u8>| value.and_then(Priority::new);
         Priorities {
@@ -175,7 +175,7 @@ prop_compose! {
     pub(crate) fn definition()(
         default in sparse_info(), operations in btree_map("[AB]", sparse_info(), 0..3),
         contracts in vec(contract(), 0..2),
-        price in of((0u64..8, prop_oneof![4 => Just("EUR"), 2 => Just("USD"), 1 => Just("XTS")])),
+        price in option::of((0u64..8, prop_oneof![4 => Just("EUR"), 2 => Just("USD"), 1 => Just("XTS")])),
     ) -> Definition {
         let money = |(tenths, code)| Money::from_micros(tenths * 100_000, currency(code));
         Definition { default, operations, contracts, price: price.and_then(money) }
@@ -184,7 +184,7 @@ prop_compose! {
 
 prop_compose! {
     pub(crate) fn any_offer()(
-        name in "\\PC{1,8}", seconds in 0i64..4, endpoint in of("http://[a-z&<\"]{1,8}"), qos in definition(),
+        name in "\\PC{1,8}", seconds in 0i64..4, endpoint in option::of("http://[a-z&<\"]{1,8}"), qos in definition(),
     ) -> Offer {
         Offer {
             // Documents trim attributes, so names have no white space at their ends.

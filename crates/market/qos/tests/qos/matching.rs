@@ -146,8 +146,8 @@ const RULES: [Rule; 21] = [
 
 #[test]
 fn each_rule_alone() {
-    for (change, said) in RULES {
-        assert_eq!(against(change), [said]);
+    for (change, message) in RULES {
+        assert_eq!(against(change), [message]);
     }
 }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::made::{Known, any_offer, at, euros, offer};
 
-fn of(name: &str, price: &str, milliseconds: u64, availability: f64) -> Offer {
+fn promising(name: &str, price: &str, milliseconds: u64, availability: f64) -> Offer {
     let mut qos = Definition {
         price: Some(euros(price)),
         ..Definition::default()
@@ -22,9 +22,9 @@ fn of(name: &str, price: &str, milliseconds: u64, availability: f64) -> Offer {
 
 fn three() -> [Offer; 3] {
     [
-        of("quick", "0.50", 10, 0.9),
-        of("cheap", "0.10", 200, 0.9),
-        of("worse", "0.20", 200, 0.9),
+        promising("quick", "0.50", 10, 0.9),
+        promising("cheap", "0.10", 200, 0.9),
+        promising("worse", "0.20", 200, 0.9),
     ]
 }
 

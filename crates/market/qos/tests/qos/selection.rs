@@ -8,7 +8,7 @@ use posthaste_qos::selection::{
 use posthaste_qos::{Definition, Info, Money, Offer, Protocols, Requires, is_adequate};
 use posthaste_units::{Instant, Ratio, Span};
 use proptest::collection::{btree_map, vec};
-use proptest::option::of;
+use proptest::option;
 use proptest::prelude::*;
 
 use super::made::{Known, at, currency, euros, term};
@@ -29,7 +29,7 @@ fn price() -> impl Strategy<Value = Money> {
 }
 
 fn info() -> impl Strategy<Value = Info> {
-    (of(time()), of(ratio())).prop_map(|(time, reliability)| {
+    (option::of(time()), option::of(ratio())).prop_map(|(time, reliability)| {
         let mut info = Info::default();
         info.server.processing_time = time;
         info.server.reliability = reliability;
@@ -89,25 +89,31 @@ fn bound() -> impl Strategy<Value = LatencyBound> {
 }
 
 fn terms() -> impl Strategy<Value = RequestTerms> {
-    (of(price()), of(bound()), of(ratio()), of("[wxyz]")).prop_map(
-        |(max_price, max_latency, min_reliability, selected)| RequestTerms {
-            max_price,
-            max_latency,
-            min_reliability,
-            selected,
-        },
+    (
+        option::of(price()),
+        option::of(bound()),
+        option::of(ratio()),
+        option::of("[wxyz]"),
     )
+        .prop_map(
+            |(max_price, max_latency, min_reliability, selected)| RequestTerms {
+                max_price,
+                max_latency,
+                min_reliability,
+                selected,
+            },
+        )
 }
 
 fn table(given: &[Given]) -> OfferTable<usize> {
-    let routed = |(place, (offer, endpoint, measured)): (usize, &Given)| RoutedOffer {
+    let routed = |(position, (offer, endpoint, measured)): (usize, &Given)| RoutedOffer {
         name: offer.name.clone(),
         price: offer.qos.price.unwrap(),
-        promised: Promised::of(&offer.qos),
+        promised: Promised::from_definition(&offer.qos),
         expires: offer.expires,
         endpoint: *endpoint,
         measured: *measured,
-        data: place,
+        data: position,
     };
     let offers = given.iter().enumerate().map(routed).collect();
     OfferTable::new(currency("EUR"), offers)
@@ -141,8 +147,8 @@ fn usable(given: &[Given], terms: &RequestTerms, busy: &[Option<usize>]) -> Vec<
     let known = Known::new();
     let wanted = requirement(terms);
     let with_least = |least: f64| -> Vec<usize> {
-        let is_usable = |place: &usize| {
-            let (offer, endpoint, quality) = &given[*place];
+        let is_usable = |position: &usize| {
+            let (offer, endpoint, quality) = &given[*position];
             is_adequate(offer, &wanted, &known.world())
                 && !contradicts(quality, terms, least)
                 && busy[*endpoint as usize].is_some()
@@ -168,56 +174,56 @@ proptest! {
         // Several steps of the scan, whole and partial.
         given in vec(given(), 0..60),
         terms in terms(),
-        busy in vec(of(0..3_usize), 3),
-        turn in 0..20_usize,
+        busy in vec(option::of(0..3_usize), 3),
+        rotation in 0..20_usize,
     ) {
         let table = table(&given);
         let world = Known::new();
         let bounds = TermBounds::new(&terms, world.world().now);
         let in_flight = |endpoint: u32| busy[endpoint as usize];
-        let chosen = table.choose(&bounds, terms.selected.as_deref(), turn, in_flight);
+        let chosen = table.choose(&bounds, terms.selected.as_deref(), rotation, in_flight);
         let right = usable(&given, &terms, &busy);
-        let price = |place: usize| given[place].0.qos.price.unwrap().micros();
-        let strict = |place: &usize| {
+        let price = |position: usize| given[position].0.qos.price.unwrap().micros();
+        let strict = |position: &usize| {
             let least = terms.min_reliability.map_or(0.5, Ratio::get);
-            !contradicts(&given[*place].2, &terms, least)
+            !contradicts(&given[*position].2, &terms, least)
         };
         let named: Vec<usize> = match &terms.selected {
             Some(name) => {
-                let of_name = right.iter().copied().filter(|place| given[*place].0.name == *name);
+                let of_name = right.iter().copied().filter(|position| given[*position].0.name == *name);
                 of_name.filter(strict).collect()
             }
             None => Vec::new(),
         };
         match chosen {
             Ok(choice) if choice.ground == Ground::Selected => {
-                let place = table.offers()[choice.place].data;
-                prop_assert!(named.contains(&place));
-                prop_assert_eq!(price(place), named.iter().map(|p| price(*p)).min().unwrap());
+                let position = table.offers()[choice.position].data;
+                prop_assert!(named.contains(&position));
+                prop_assert_eq!(price(position), named.iter().map(|p| price(*p)).min().unwrap());
             }
             Ok(choice) => {
                 prop_assert_eq!(choice.ground, Ground::Cheapest);
                 prop_assert!(named.is_empty());
-                let place = table.offers()[choice.place].data;
-                prop_assert!(right.contains(&place), "an inadequate offer is chosen");
+                let position = table.offers()[choice.position].data;
+                prop_assert!(right.contains(&position), "an inadequate offer is chosen");
                 let cheapest = right.iter().map(|p| price(*p)).min().unwrap();
-                prop_assert_eq!(price(place), cheapest);
-                let load = |place: usize| busy[given[place].1 as usize].unwrap();
+                prop_assert_eq!(price(position), cheapest);
+                let load = |position: usize| busy[given[position].1 as usize].unwrap();
                 let equal = right.iter().filter(|p| price(**p) == cheapest);
                 let least = equal.clone().map(|p| load(*p)).min().unwrap();
                 // More are not compared.
-                prop_assert!(load(place) == least || equal.count() > 16);
+                prop_assert!(load(position) == least || equal.count() > 16);
             }
             Err(none) => {
                 prop_assert!(right.is_empty());
                 let any_price = RequestTerms { max_price: None, ..terms.clone() };
                 let right = usable(&given, &any_price, &busy);
                 let right: Vec<_> = right.into_iter().filter(strict).collect();
-                let place = none.too_expensive.map(|place| table.offers()[place].data);
-                prop_assert_eq!(place.is_some(), !right.is_empty());
-                if let Some(place) = place {
-                    prop_assert!(right.contains(&place));
-                    prop_assert_eq!(Some(price(place)), right.iter().map(|p| price(*p)).min());
+                let position = none.too_expensive.map(|position| table.offers()[position].data);
+                prop_assert_eq!(position.is_some(), !right.is_empty());
+                if let Some(position) = position {
+                    prop_assert!(right.contains(&position));
+                    prop_assert_eq!(Some(price(position)), right.iter().map(|p| price(*p)).min());
                 }
             }
         }
@@ -227,7 +233,7 @@ proptest! {
     fn every_offer_has_an_objection_or_is_adequate(
         given in vec(given(), 1..12),
         terms in terms(),
-        busy in vec(of(0..3_usize), 3),
+        busy in vec(option::of(0..3_usize), 3),
     ) {
         let table = table(&given);
         let known = Known::new();
@@ -235,12 +241,12 @@ proptest! {
         let in_flight = |endpoint: u32| busy[endpoint as usize];
         let wanted = requirement(&terms);
         let least = terms.min_reliability.map_or(0.5, Ratio::get);
-        for (place, routed) in table.offers().iter().enumerate() {
+        for (position, routed) in table.offers().iter().enumerate() {
             let (offer, endpoint, quality) = &given[routed.data];
             let promise = is_adequate(offer, &wanted, &known.world());
             let measured = contradicts(quality, &terms, least);
             let is_reachable = busy[*endpoint as usize].is_some();
-            let objection = table.objection(&bounds, place, in_flight);
+            let objection = table.objection(&bounds, position, in_flight);
             prop_assert_eq!(objection.is_none(), promise && !measured && is_reachable);
             let is_measured = objection.is_some_and(PassReason::is_measured);
             prop_assert_eq!(is_measured, promise && measured);
@@ -256,8 +262,8 @@ proptest! {
         let table = table(&given);
         let bounds = TermBounds::new(&terms, Known::new().world().now);
         let reachable = |_: u32| Some(0);
-        let bad = |place: &usize| {
-            let objection = table.objection(&bounds, *place, reachable);
+        let bad = |position: &usize| {
+            let objection = table.objection(&bounds, *position, reachable);
             objection.is_some_and(PassReason::is_measured)
         };
         let bad: Vec<usize> = (0..end.min(given.len())).filter(bad).collect();
@@ -266,7 +272,7 @@ proptest! {
         for _ in 0..bad.len() {
             let choice = table.probe(&bounds, end, last, reachable).unwrap();
             prop_assert_eq!(choice.ground, Ground::Probe);
-            last = choice.place;
+            last = choice.position;
             seen.push(last);
         }
         prop_assert_eq!(&seen, &bad);
@@ -275,7 +281,7 @@ proptest! {
 
     #[test]
     fn a_window_summarises_the_requests_of_the_last_minutes(
-        events in vec((0..4_000_u64, of(0..400_u64), any::<bool>()), 0..120),
+        events in vec((0..4_000_u64, option::of(0..400_u64), any::<bool>()), 0..120),
         rest in 0..30_000_u64,
     ) {
         let window = Span::from_secs(8);
@@ -296,24 +302,24 @@ proptest! {
             quality.end(start, now, end);
         }
         now += Span::from_millis(rest);
-        let told = quality.quality(now);
+        let summary = quality.quality(now);
         // The window covers its current second and the seven before.
         let slot = |at: Instant| at.as_nanos() / Span::from_secs(1).as_nanos();
         ended.retain(|(at, _)| slot(*at) + 8 > slot(now));
         let mut times: Vec<Span> = ended.iter().map(|(_, time)| time.unwrap_or(Span::MAX)).collect();
         times.sort();
-        prop_assert_eq!(told.requests as usize, times.len());
-        prop_assert_eq!(told.failures as usize, ended.iter().filter(|(_, time)| time.is_none()).count());
-        for (percent, told) in [(50, told.p50), (99, told.p99)] {
+        prop_assert_eq!(summary.requests as usize, times.len());
+        prop_assert_eq!(summary.failures as usize, ended.iter().filter(|(_, time)| time.is_none()).count());
+        for (percent, summary) in [(50, summary.p50), (99, summary.p99)] {
             let rank = (times.len() * percent).div_ceil(100);
-            let Some(exact) = rank.checked_sub(1).map(|place| times[place]) else {
-                prop_assert_eq!(told, Span::ZERO);
+            let Some(exact) = rank.checked_sub(1).map(|position| times[position]) else {
+                prop_assert_eq!(summary, Span::ZERO);
                 continue;
             };
             // Never below the exact value, and above it by a sixteenth, or by the first bucket.
-            prop_assert!(told >= exact, "{told} for {exact}");
+            prop_assert!(summary >= exact, "{summary} for {exact}");
             let most = exact.as_nanos().saturating_add((exact.as_nanos() / 16).max(1 << 17) + 1);
-            prop_assert!(exact == Span::MAX || told.as_nanos() <= most, "{told} for {exact}");
+            prop_assert!(exact == Span::MAX || summary.as_nanos() <= most, "{summary} for {exact}");
         }
     }
 }
@@ -403,9 +409,9 @@ fn offers_of_one_price_take_turns() {
         .collect();
     let table = table(&given);
     let bounds = TermBounds::new(&RequestTerms::default(), at("2026-01-01T00:00:00Z"));
-    let chosen = |turn| {
-        let choice = table.choose(&bounds, None, turn, |_| Some(7)).unwrap();
-        table.offers()[choice.place].name.clone()
+    let chosen = |rotation| {
+        let choice = table.choose(&bounds, None, rotation, |_| Some(7)).unwrap();
+        table.offers()[choice.position].name.clone()
     };
     let names: Vec<String> = (0..6).map(chosen).collect();
     assert_eq!(names, ["a", "b", "c", "a", "b", "c"]);
