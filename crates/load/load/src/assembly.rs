@@ -5,7 +5,7 @@ use posthaste_units::{Instant, Rate, Span};
 
 use crate::pace::RateStep;
 use crate::part_results::PartResults;
-use crate::plan::{Pace, Plan};
+use crate::plan::{MeasuredWindow, Pace, Plan};
 use crate::request::RequestSpec;
 use crate::results::{Portion, Run};
 use crate::tally::LoadTally;
@@ -19,7 +19,7 @@ impl Run {
         }
         let mut response = tally.rest;
         response.merge(&tally.ok);
-        let (start, end) = plan.window();
+        let MeasuredWindow { start, end } = plan.window();
         let duration = if stopped || end == Instant::FAR_FUTURE {
             tally.over.min(end).saturating_since(start)
         } else {

@@ -93,6 +93,7 @@ mod tests {
 
     use crate::outcome::Outcome;
     use crate::phases::Moments;
+    use crate::plan::MeasuredWindow;
     use crate::retry::{Backoff, RetryPolicy};
     use crate::tally::{Ending, LoadTally};
 
@@ -103,7 +104,10 @@ mod tests {
         number: u64,
         ends: &[(Outcome, u16)],
     ) -> (u64, Outcome, Span) {
-        let window = (Instant::ORIGIN, Instant::FAR_FUTURE);
+        let window = MeasuredWindow {
+            start: Instant::ORIGIN,
+            end: Instant::FAR_FUTURE,
+        };
         let intended = Instant::ORIGIN + Span::from_millis(number);
         let (mut sent, mut attempts) = (intended, 0);
         for (outcome, status) in ends.iter().cycle() {
@@ -116,7 +120,7 @@ mod tests {
                 written: sent,
                 ..Moments::default()
             };
-            tally.attempt_ended(*outcome, &moments, done, window.0);
+            tally.attempt_ended(*outcome, &moments, done, window.start);
             if policy.permits(attempts, *outcome, Some(*status), None) {
                 sent = done + policy.backoff.wait(Seed(1), number, attempts);
                 continue;

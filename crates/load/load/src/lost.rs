@@ -75,7 +75,7 @@ impl LoadTally {
         let reported = self.outcomes.total();
         if let Pace::Closed { .. } = plan.pace {
             let lost = self.intended.saturating_sub(reported);
-            let at = self.over.max(plan.window().0);
+            let at = self.over.max(plan.window().start);
             self.count_attempts(lost, outcome);
             (0..lost).for_each(|_| self.end_unknown(plan, at, outcome));
             return;
@@ -124,7 +124,7 @@ impl LoadTally {
 
     /// Records the end of a request without a reply.
     fn end_unknown(&mut self, plan: &Plan, due: Instant, outcome: Outcome) {
-        let (start, _) = plan.window();
+        let start = plan.window().start;
         self.outcomes[outcome] += 1;
         self.rest.record_censored(due.since(start), None);
         if plan.events.is_some() {
@@ -194,7 +194,7 @@ mod tests {
         for index in share.first..share.first + share.loops {
             let mut source = RequestSource::new(plan, index);
             while let Some(due) = source.take(death) {
-                if due.at < window.0 {
+                if due.at < window.start {
                     tally.warm_up += 1;
                     continue;
                 }
@@ -279,7 +279,7 @@ mod tests {
                 tally.over = over.min(end);
                 whole.merge(&tally);
             }
-            let (start, _) = plan.window();
+            let start = plan.window().start;
             let due = plan.schedule().unwrap().filter(|arrival| {
                 let at = Instant::ORIGIN + arrival.at;
                 at >= start && at <= over

@@ -6,11 +6,13 @@
 #[cfg(test)]
 mod tests;
 mod validation;
+mod window;
 
 use posthaste_units::{Instant, Rate, Seed, Span};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use self::validation::PlanError;
+pub(crate) use self::window::MeasuredWindow;
 
 use crate::buying::Buying;
 use crate::data::Data;
@@ -261,8 +263,11 @@ impl Plan {
     }
 
     /// The measured time. Requests due in it are recorded.
-    pub(crate) fn window(&self) -> (Instant, Instant) {
-        (Instant::ORIGIN + self.warm_up, self.end())
+    pub(crate) fn window(&self) -> MeasuredWindow {
+        MeasuredWindow {
+            start: Instant::ORIGIN + self.warm_up,
+            end: self.end(),
+        }
     }
 
     /// End of each step of the run, the warm-up first.

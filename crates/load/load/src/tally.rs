@@ -22,7 +22,7 @@ use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
 use crate::part_results::PartResults;
 use crate::phases::{Moments, Phases};
-use crate::plan::Plan;
+use crate::plan::{MeasuredWindow, Plan};
 use crate::source::DueStretch;
 
 /// Longest explanation in bytes. A server may send any text.
@@ -100,7 +100,7 @@ pub(crate) struct Ending {
     pub(crate) intended: Instant,
     pub(crate) done: Instant,
     /// The measured time. Requests due in it are recorded; replies that come in it count towards the achieved rate.
-    pub(crate) window: (Instant, Instant),
+    pub(crate) window: MeasuredWindow,
 }
 
 impl LoadTally {
@@ -272,12 +272,10 @@ impl LoadTally {
     /// Records the end of a request. It is recorded if it was due in the measured time. Its reply counts towards the
     /// achieved rate if it came in the measured time.
     pub(crate) fn ended(&mut self, ending: &Ending) {
-        let (start, end) = ending.window;
-        if ending.intended >= start {
+        if ending.intended >= ending.window.start {
             self.respond(ending);
         }
-        let answered = ending.done >= start && ending.done <= end;
-        if answered && ending.outcome.is_complete() {
+        if ending.window.contains(ending.done) && ending.outcome.is_complete() {
             self.count(ending);
         }
     }
@@ -287,7 +285,7 @@ impl LoadTally {
         let Ending {
             outcome, attempts, ..
         } = *ending;
-        let at = ending.intended.since(ending.window.0);
+        let at = ending.intended.since(ending.window.start);
         let response = ending.done.saturating_since(ending.intended);
         match outcome {
             Outcome::Ok => self.ok.record(at, response),
@@ -328,10 +326,11 @@ impl LoadTally {
         outcome: Outcome,
         stretch: &DueStretch,
         request: usize,
-        (window, now): ((Instant, Instant), Instant),
+        window: MeasuredWindow,
+        now: Instant,
     ) {
         let DueStretch { first, last, count } = *stretch;
-        if first.at < window.0 {
+        if first.at < window.start {
             self.warm_up += count;
             return;
         }
@@ -348,7 +347,7 @@ impl LoadTally {
         self.attempts.outcomes[outcome] += count;
         self.attempts.count_requests(1, count);
         let waited = outcome.waited(now.saturating_since(last));
-        let at = first.at.since(window.0);
+        let at = first.at.since(window.start);
         self.rest.record_many_censored(at, waited, count);
         for part in self.parts(first.step, request) {
             part.outcomes[outcome] += count;
@@ -462,8 +461,11 @@ mod tests {
             written: at(sent),
             ..Moments::default()
         };
-        let window = (at(100), at(200));
-        tally.attempt_ended(Outcome::Ok, &moments, at(done), window.0);
+        let window = MeasuredWindow {
+            start: at(100),
+            end: at(200),
+        };
+        tally.attempt_ended(Outcome::Ok, &moments, at(done), window.start);
         tally.ended(&Ending {
             outcome: Outcome::Ok,
             attempts: 1,
@@ -517,10 +519,13 @@ mod tests {
             written: intended,
             ..Moments::default()
         };
-        let window = (self::at(100), self::at(100_000));
+        let window = MeasuredWindow {
+            start: self::at(100),
+            end: self::at(100_000),
+        };
         tally.intended += 1;
         tally.sent_late(Span::from_nanos(took));
-        tally.attempt_ended(outcome, &moments, done, window.0);
+        tally.attempt_ended(outcome, &moments, done, window.start);
         tally.ended(&Ending {
             outcome,
             attempts: 1,

@@ -46,7 +46,9 @@ impl EventLoop<'_> {
                 return;
             };
             if self.is_overdue(due.at, now) {
-                let stretch = self.source.extend(due, now - OVERDUE, self.shared.window.0);
+                let stretch = self
+                    .source
+                    .extend(due, now - OVERDUE, self.shared.window.start);
                 self.skip(Outcome::Dropped, &stretch, now);
             } else {
                 self.send_first(due);
@@ -56,14 +58,14 @@ impl EventLoop<'_> {
 
     /// True if sending has ended with the plan, and this due time is part of the remaining backlog.
     pub(super) fn is_overdue(&self, due: Instant, now: Instant) -> bool {
-        now > self.shared.window.1 && now.since(due) > OVERDUE
+        now > self.shared.window.end && now.since(due) > OVERDUE
     }
 
     /// Counts requests that became due before the run was stopped, even if this loop has not begun them.
     pub(super) fn skip_overdue(&mut self) {
         let over = self.tally.over;
         while let Some(due) = self.source.overdue(over) {
-            let stretch = self.source.extend(due, over, self.shared.window.0);
+            let stretch = self.source.extend(due, over, self.shared.window.start);
             self.skip(Outcome::InFlight, &stretch, over);
         }
         self.source.stop();
@@ -73,8 +75,8 @@ impl EventLoop<'_> {
     fn skip(&mut self, outcome: Outcome, stretch: &DueStretch, now: Instant) {
         let due = &stretch.first;
         let request = self.shared.mix.pick(due.number);
-        let times = (self.shared.window, now);
-        self.tally.not_begun(outcome, stretch, request, times);
+        self.tally
+            .not_begun(outcome, stretch, request, self.shared.window, now);
         self.record_events(due, outcome, now, EventSummary::default());
         if outcome == Outcome::Dropped {
             let reason = || "the plan had ended before the generator came to it".to_owned();

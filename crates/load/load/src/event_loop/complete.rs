@@ -44,7 +44,7 @@ impl EventLoop<'_> {
     fn end_events(&mut self, open: u32) {
         let open = &mut self.exchanges[open];
         open.reply.end_events();
-        open.record_gaps(&mut self.tally.events, self.shared.window.0);
+        open.record_gaps(&mut self.tally.events, self.shared.window.start);
     }
 
     /// Decodes a complete reply if the plan says so, and returns its outcome.
@@ -70,7 +70,7 @@ impl EventLoop<'_> {
         }
         if let Some((took, decoded)) = decoded {
             exchange.moments.decoding = Some(took);
-            if exchange.due.at >= self.shared.window.0 {
+            if exchange.due.at >= self.shared.window.start {
                 self.tally.decoded.merge(&decoded);
             }
         }

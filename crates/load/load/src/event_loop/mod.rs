@@ -53,7 +53,7 @@ use crate::connection::HttpConnection;
 use crate::exchange::Exchanges;
 use crate::fifo::Fifo;
 use crate::mix::Mix;
-use crate::plan::Plan;
+use crate::plan::{MeasuredWindow, Plan};
 use crate::quic::QlogDirectory;
 use crate::reply::Budget;
 use crate::retry::RetryQueue;
@@ -95,7 +95,7 @@ pub(crate) struct Shared<'r> {
     pub(crate) budget: Option<Arc<Budget>>,
     /// Maximum number of open connections per loop.
     pub(crate) limit: usize,
-    pub(crate) window: (Instant, Instant),
+    pub(crate) window: MeasuredWindow,
     /// Receives the end of each attempt, in experiments.
     pub(crate) recorder: Option<&'r AttemptRecorder>,
 }

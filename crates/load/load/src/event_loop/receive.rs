@@ -98,7 +98,7 @@ impl EventLoop<'_> {
         let open = &mut self.exchanges[open];
         let bytes = &mut self.tally.bytes_received;
         let received = connection.receive(open, &mut self.buffer, closing, bytes, || clock.now());
-        open.record_gaps(&mut self.tally.events, self.shared.window.0);
+        open.record_gaps(&mut self.tally.events, self.shared.window.start);
         match received {
             ReceiveStatus::Partial if refused => {
                 self.fail_reset(slot, "the connection took a part of the request only");

@@ -39,15 +39,14 @@ impl EventLoop<'_> {
 
     /// Counts an attempt that was sent.
     pub(super) fn count_sent(&mut self, exchange: &HttpExchange) {
-        let (start, end) = self.shared.window;
-        let in_time = (start..=end).contains(&exchange.moments.sent);
+        let in_time = self.shared.window.contains(exchange.moments.sent);
         self.tally.attempts.sent += u64::from(in_time);
         self.tally.sent += u64::from(in_time && exchange.attempt.number == 1);
     }
 
     /// Records the end of an attempt. Plans the next one if the client retries, otherwise ends the request.
     pub(super) fn record_end(&mut self, exchange: &HttpExchange, outcome: Outcome, done: Instant) {
-        let start = self.shared.window.0;
+        let start = self.shared.window.start;
         self.tally
             .attempt_ended(outcome, &exchange.moments, done, start);
         if let Some(recorder) = self.shared.recorder {
@@ -97,7 +96,7 @@ impl EventLoop<'_> {
         done: Instant,
         events: EventSummary,
     ) {
-        let start = self.shared.window.0;
+        let start = self.shared.window.start;
         if self.shared.plan.events.is_some() && due.at >= start {
             self.tally.events.ended(&EventEnd {
                 outcome,
@@ -111,15 +110,14 @@ impl EventLoop<'_> {
 
     /// True if a request was due in the measured time.
     pub(super) fn is_recorded(&self, exchange: &HttpExchange) -> bool {
-        exchange.due.at >= self.shared.window.0
+        exchange.due.at >= self.shared.window.start
     }
 
     /// Records the bytes since the last call, which belong to the measured time if `now` does.
     pub(super) fn record_bytes(&mut self, now: Instant) {
-        let (start, end) = self.shared.window;
         let bytes = [self.tally.bytes_sent, self.tally.bytes_received];
         let before = std::mem::replace(&mut self.bytes_recorded, bytes);
-        if now >= start && now <= end {
+        if self.shared.window.contains(now) {
             let in_time = &mut self.tally.bytes_in_time;
             in_time[0] += bytes[0] - before[0];
             in_time[1] += bytes[1] - before[1];

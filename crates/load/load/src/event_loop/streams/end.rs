@@ -72,7 +72,7 @@ impl EventLoop<'_> {
         queue.waiting.push_front((open, serial));
         self.tally
             .explain(Outcome::Rejected, ended.numbers(), || reason.to_owned());
-        let (now, start) = (self.shared.clock.now(), self.shared.window.0);
+        let (now, start) = (self.shared.clock.now(), self.shared.window.start);
         self.tally
             .attempt_ended(Outcome::Rejected, &ended.moments, now, start);
     }

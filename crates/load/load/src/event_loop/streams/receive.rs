@@ -11,6 +11,7 @@ use crate::connection::{StreamState, TURN};
 use crate::events::EventTally;
 use crate::exchange::Exchanges;
 use crate::outcome::Outcome;
+use crate::plan::MeasuredWindow;
 use crate::stream_client::StreamClient;
 use crate::tally::LoadTally;
 
@@ -33,7 +34,7 @@ impl<'w> ReplyWriter<'w> {
         queues: &'w mut StreamQueues,
         tally: &'w mut LoadTally,
         is_confirmed: &'w mut bool,
-        window: (Instant, Instant),
+        window: MeasuredWindow,
         now: Instant,
     ) -> Self {
         Self {
@@ -42,7 +43,7 @@ impl<'w> ReplyWriter<'w> {
             given_up: &mut queues.given_up,
             is_confirmed,
             events: &mut tally.events,
-            start: window.0,
+            start: window.start,
             now,
         }
     }
