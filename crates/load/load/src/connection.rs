@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use crate::exchange::OpenExchange;
 use crate::http::{ReplyProgress, ReplyReader, Violation};
 use crate::quic::QuicConnection;
+use crate::slots::{ConnectionId, ExchangeId, ExchangeSlot};
 use crate::socket;
 use crate::stream_client::StreamClient;
 use crate::tls::TlsStream;
@@ -37,12 +38,12 @@ pub(crate) struct HttpConnection {
     pub(crate) origin: usize,
     /// The address of the server that it uses.
     pub(crate) address: SocketAddr,
-    pub(crate) serial: u32,
+    pub(crate) id: ConnectionId,
     pub(crate) state: ConnectionState,
     /// True if it was idle before its exchange.
     pub(crate) is_reused: bool,
     /// Slot of the exchange in progress.
-    pub(crate) exchange: Option<u32>,
+    pub(crate) exchange: Option<ExchangeSlot>,
     pub(crate) reader: ReplyReader,
     /// Streams and their compression state, if the connection has several.
     pub(crate) streams: Option<Box<StreamState>>,
@@ -55,8 +56,8 @@ pub(crate) struct StreamState {
     pub(crate) client: StreamClient,
     /// Number of the queue whose requests it carries.
     pub(crate) queue: usize,
-    /// Exchanges with a head or the end of a body in the output: slot and serial number.
-    pub(crate) written: Vec<(u32, u32)>,
+    /// Exchanges with a head or the end of a body in the output.
+    pub(crate) written: Vec<ExchangeId>,
     /// True if it is in the list of connections with output.
     pub(crate) is_listed: bool,
     /// True once the server has sent its SETTINGS, or has completed the handshake of QUIC.
@@ -89,14 +90,14 @@ impl HttpConnection {
     pub(crate) fn new(
         socket: OwnedFd,
         (origin, address): (usize, SocketAddr),
-        serial: u32,
+        id: ConnectionId,
         secure: Option<TlsStream>,
     ) -> Self {
         Self {
             socket,
             origin,
             address,
-            serial,
+            id,
             state: ConnectionState::Connecting,
             is_reused: false,
             exchange: None,

@@ -9,6 +9,7 @@ use posthaste_units::Instant;
 use crate::events::{EventPlan, EventSummary, EventTally};
 use crate::phases::Moments;
 use crate::reply::{Budget, HttpReply};
+use crate::slots::{ConnectionSlot, ExchangeId, ExchangeSlot, Slot as _};
 use crate::source::Due;
 
 /// One sending of a request.
@@ -55,7 +56,7 @@ impl HttpExchange {
 pub(crate) struct OpenExchange {
     pub(crate) exchange: HttpExchange,
     /// Slot of the connection that carries it. `None` while it waits for one.
-    pub(crate) connection: Option<u32>,
+    pub(crate) connection: Option<ConnectionSlot>,
     /// Its stream, on a connection with several.
     pub(crate) stream: Option<OpenStream>,
     pub(crate) reply: HttpReply,
@@ -63,8 +64,7 @@ pub(crate) struct OpenExchange {
     pub(crate) queue: usize,
     /// Its rendered body, if it is sent on a stream.
     pub(crate) body: Vec<u8>,
-    /// Number of exchanges in this slot before, to tell it from them.
-    pub(crate) serial: u32,
+    pub(crate) id: ExchangeId,
     is_open: bool,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct OpenStream {
 /// The exchanges in progress, by slot. A slot keeps the memory of its reply for the next exchange.
 pub(crate) struct Exchanges {
     slots: Vec<OpenExchange>,
-    free: Vec<u32>,
+    free: Vec<ExchangeSlot>,
     /// Memory for coded replies, if they are kept.
     budget: Option<Arc<Budget>>,
     /// Events expected in the replies.
@@ -107,32 +107,37 @@ impl Exchanges {
     }
 
     /// Assigns a slot.
-    pub(crate) fn insert(&mut self, exchange: HttpExchange, connection: Option<u32>) -> u32 {
+    pub(crate) fn insert(
+        &mut self,
+        exchange: HttpExchange,
+        connection: Option<ConnectionSlot>,
+    ) -> ExchangeSlot {
         if let Some(slot) = self.free.pop() {
-            let open = &mut self.slots[slot as usize];
+            let open = &mut self.slots[slot.index()];
             debug_assert!(!open.is_open, "the slot of an open exchange is free");
             open.exchange = exchange;
             open.connection = connection;
             open.stream = None;
-            open.serial = open.serial.wrapping_add(1);
+            open.id.serial = open.id.serial.wrapping_add(1);
             open.is_open = true;
             return slot;
         }
+        let slot = ExchangeSlot::from_index(self.slots.len());
         self.slots.push(OpenExchange {
             exchange,
             connection,
             stream: None,
             queue: 0,
             body: Vec::new(),
-            serial: 0,
+            id: ExchangeId { slot, serial: 0 },
             reply: HttpReply::new(self.budget.clone(), self.events.as_ref(), self.has_calls),
             is_open: true,
         });
-        (self.slots.len() - 1) as u32
+        slot
     }
 
     /// Frees a slot.
-    pub(crate) fn remove(&mut self, slot: u32) -> HttpExchange {
+    pub(crate) fn remove(&mut self, slot: ExchangeSlot) -> HttpExchange {
         let open = &mut self[slot];
         open.is_open = false;
         if let Some(events) = open.reply.events() {
@@ -145,9 +150,9 @@ impl Exchanges {
     }
 
     /// Returns an exchange if its slot was not used again since.
-    pub(crate) fn get(&mut self, slot: u32, serial: u32) -> Option<&mut OpenExchange> {
-        let open = self.slots.get_mut(slot as usize)?;
-        (open.is_open && open.serial == serial).then_some(open)
+    pub(crate) fn get(&mut self, id: ExchangeId) -> Option<&mut OpenExchange> {
+        let open = self.slots.get_mut(id.slot.index())?;
+        (open.is_open && open.id == id).then_some(open)
     }
 
     /// Frees all slots.
@@ -182,19 +187,19 @@ impl OpenExchange {
     }
 }
 
-impl Index<u32> for Exchanges {
+impl Index<ExchangeSlot> for Exchanges {
     type Output = OpenExchange;
 
-    fn index(&self, slot: u32) -> &OpenExchange {
-        let open = &self.slots[slot as usize];
+    fn index(&self, slot: ExchangeSlot) -> &OpenExchange {
+        let open = &self.slots[slot.index()];
         debug_assert!(open.is_open, "an exchange has ended");
         open
     }
 }
 
-impl IndexMut<u32> for Exchanges {
-    fn index_mut(&mut self, slot: u32) -> &mut OpenExchange {
-        let open = &mut self.slots[slot as usize];
+impl IndexMut<ExchangeSlot> for Exchanges {
+    fn index_mut(&mut self, slot: ExchangeSlot) -> &mut OpenExchange {
+        let open = &mut self.slots[slot.index()];
         debug_assert!(open.is_open, "an exchange has ended");
         open
     }

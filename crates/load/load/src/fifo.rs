@@ -3,7 +3,11 @@
 //! A timeout with one length for all connections needs a FIFO only. Links are stored by slot, so setting and clearing
 //! cost a few stores. Memory depends on the number of open connections, not on the number of requests made.
 
+use std::marker::PhantomData;
+
 use posthaste_units::Instant;
+
+use crate::slots::Slot;
 
 const NONE: u32 = u32::MAX;
 
@@ -16,24 +20,26 @@ struct Link {
 }
 
 /// Slots in the order of their deadlines.
-pub(crate) struct Fifo {
+pub(crate) struct Fifo<S> {
     links: Vec<Link>,
     first: u32,
     last: u32,
+    slots: PhantomData<S>,
 }
 
-impl Fifo {
+impl<S: Slot> Fifo<S> {
     pub(crate) const fn new() -> Self {
         Self {
             links: Vec::new(),
             first: NONE,
             last: NONE,
+            slots: PhantomData,
         }
     }
 
     /// Sets the deadline of `slot`. The slot has none, and `due` is not before earlier deadlines.
-    pub(crate) fn push(&mut self, slot: u32, due: Instant) {
-        let index = slot as usize;
+    pub(crate) fn push(&mut self, slot: S, due: Instant) {
+        let index = slot.index();
         if self.links.len() <= index {
             let empty = Link {
                 due: Instant::ORIGIN,
@@ -54,6 +60,7 @@ impl Fifo {
             after: NONE,
             queued: true,
         };
+        let slot = index as u32;
         match self.last {
             NONE => self.first = slot,
             last => self.links[last as usize].after = slot,
@@ -62,10 +69,12 @@ impl Fifo {
     }
 
     /// Clears the deadline of `slot`, if it has one.
-    pub(crate) fn remove(&mut self, slot: u32) {
-        let Some(link) = self.links.get_mut(slot as usize).filter(|link| link.queued) else {
+    pub(crate) fn remove(&mut self, slot: S) {
+        let index = slot.index();
+        let Some(link) = self.links.get_mut(index).filter(|link| link.queued) else {
             return;
         };
+        let slot = index as u32;
         link.queued = false;
         let Link { before, after, .. } = *link;
         debug_assert!(
@@ -87,10 +96,8 @@ impl Fifo {
     }
 
     /// True if `slot` has a deadline.
-    pub(crate) fn contains(&self, slot: u32) -> bool {
-        self.links
-            .get(slot as usize)
-            .is_some_and(|link| link.queued)
+    pub(crate) fn contains(&self, slot: S) -> bool {
+        self.links.get(slot.index()).is_some_and(|link| link.queued)
     }
 
     /// The earliest deadline.
@@ -99,11 +106,12 @@ impl Fifo {
     }
 
     /// Removes and returns the first slot, if its deadline has passed.
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
-        let slot = self.first;
-        if slot == NONE || self.links[slot as usize].due > now {
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<S> {
+        let first = self.first;
+        if first == NONE || self.links[first as usize].due > now {
             return None;
         }
+        let slot = S::from_index(first as usize);
         self.remove(slot);
         Some(slot)
     }
@@ -115,13 +123,16 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
+    use crate::slots::ConnectionSlot;
+
     proptest! {
         #[test]
-        fn agrees_with_a_plain_queue(acts in proptest::collection::vec((0u32..8, 0u8..3), 0..200)) {
+        fn agrees_with_a_plain_queue(acts in proptest::collection::vec((0usize..8, 0u8..3), 0..200)) {
             let mut fifo = Fifo::new();
-            let mut plain: VecDeque<(u32, u64)> = VecDeque::new();
+            let mut plain: VecDeque<(ConnectionSlot, u64)> = VecDeque::new();
             for (time, (slot, act)) in acts.into_iter().enumerate() {
                 let now = Instant::from_nanos(time as u64);
+                let slot = ConnectionSlot::from_index(slot);
                 match act {
                     0 if plain.iter().all(|(other, _)| *other != slot) => {
                         fifo.push(slot, now);

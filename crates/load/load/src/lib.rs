@@ -102,6 +102,7 @@ mod run;
 mod seconds;
 mod self_check;
 mod share;
+mod slots;
 mod soap;
 mod socket;
 mod source;

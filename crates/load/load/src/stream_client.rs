@@ -13,6 +13,7 @@ use posthaste_http::streams::{OpenError, StreamRequest, http2, http3};
 use crate::multiplexed::StreamCounts;
 use crate::protocol::Protocol;
 use crate::quic::{QlogDirectory, QuicConfig, QuicConnection};
+use crate::slots::ExchangeSlot;
 use crate::tls::TlsError;
 
 /// Set-up shared by all connections with streams of a run.
@@ -61,15 +62,17 @@ macro_rules! either {
 }
 
 impl StreamClient {
-    /// Opens a stream, and returns its identifier.
+    /// Opens a stream for an exchange, and returns its identifier.
     pub(crate) fn open(
         &mut self,
-        token: u32,
+        exchange: ExchangeSlot,
         request: &StreamRequest<'_>,
     ) -> Result<u64, OpenError> {
         match self {
-            Self::Http2(client) => client.open(token, request).map(|id| id.number().into()),
-            Self::Http3(quic) => quic.open(token, request),
+            Self::Http2(client) => client
+                .open(exchange.token(), request)
+                .map(|id| id.number().into()),
+            Self::Http3(quic) => quic.open(exchange.token(), request),
         }
     }
 
@@ -93,12 +96,13 @@ impl StreamClient {
         either!(self, is_idle())
     }
 
-    /// Tokens of the open streams, in no order.
-    pub(crate) fn open_tokens(&self) -> Vec<u32> {
-        match self {
+    /// Exchanges of the open streams, in no order.
+    pub(crate) fn open_exchanges(&self) -> Vec<ExchangeSlot> {
+        let tokens: Vec<u32> = match self {
             Self::Http2(client) => client.open_tokens().map(|(_, token)| token).collect(),
             Self::Http3(quic) => quic.client.open_tokens().map(|(_, token)| token).collect(),
-        }
+        };
+        tokens.into_iter().map(ExchangeSlot::from_token).collect()
     }
 
     /// Passes bytes of a request's body on, as far as flow control permits. `is_last` states that they are its last.
@@ -112,12 +116,13 @@ impl StreamClient {
         }
     }
 
-    /// Returns the token of a stream whose body can continue.
-    pub(crate) fn next_writable(&mut self) -> Option<u32> {
-        match self {
+    /// Returns the exchange of a stream whose body can continue.
+    pub(crate) fn next_writable(&mut self) -> Option<ExchangeSlot> {
+        let token = match self {
             Self::Http2(client) => client.next_writable().map(|(_, token)| token),
             Self::Http3(quic) => quic.client.next_writable().map(|(_, token)| token),
-        }
+        };
+        token.map(ExchangeSlot::from_token)
     }
 
     /// True if output waits for the socket.

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use posthaste_units::{Instant, Span};
 
 use super::EventLoop;
+use crate::slots::{ConnectionSlot, Slot as _};
 
 /// Time for which connections pass over an address that has failed, if there is another.
 const REST: Span = Span::from_secs(10);
@@ -83,8 +84,8 @@ impl EventLoop<'_> {
     }
 
     /// Lets the next connections use the address of a connection that was established.
-    pub(super) fn address_answers(&mut self, slot: u32) {
-        let connection = &self.connections[slot as usize];
+    pub(super) fn address_answers(&mut self, slot: ConnectionSlot) {
+        let connection = &self.connections[slot.index()];
         self.turns[connection.origin].answer(connection.address);
     }
 

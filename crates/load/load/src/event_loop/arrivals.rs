@@ -10,6 +10,7 @@ use crate::exchange::{Attempt, HttpExchange};
 use crate::outcome::Outcome;
 use crate::phases::Moments;
 use crate::protocol::Protocol;
+use crate::slots::Slot as _;
 use crate::source::{Due, DueStretch};
 
 /// A loop that is this late for the requests of a second reports the second without them.
@@ -143,8 +144,7 @@ impl EventLoop<'_> {
         let origin = self.shared.mix.requests[request].origin;
         if let Some(slot) = self.idle[origin].pop() {
             self.record_sent(&exchange);
-            let index = slot as usize;
-            let connection = &mut self.connections[index];
+            let connection = &mut self.connections[slot.index()];
             debug_assert!(
                 connection.state == ConnectionState::Idle && connection.exchange.is_none(),
                 "a busy connection is in the pool"

@@ -9,14 +9,15 @@ use crate::exchange::{HttpExchange, OpenExchange};
 use crate::inspect;
 use crate::outcome::Outcome;
 use crate::plan::Connections;
+use crate::slots::{ConnectionSlot, ExchangeSlot, Slot as _};
 
 /// Grace period for the server to close a connection before we reset it.
 pub(super) const CLOSING: Span = Span::from_secs(1);
 
 impl EventLoop<'_> {
     /// Handles a complete reply: determines its outcome, records it, and reuses or ends the connection.
-    pub(super) fn complete(&mut self, slot: u32, closed: bool) {
-        let open = self.connections[slot as usize].exchange.take();
+    pub(super) fn complete(&mut self, slot: ConnectionSlot, closed: bool) {
+        let open = self.connections[slot.index()].exchange.take();
         let open = open.expect("a reply belongs to an exchange");
         let now = self.shared.clock.now();
         self.end_replied(open, now);
@@ -24,7 +25,7 @@ impl EventLoop<'_> {
     }
 
     /// Judges and records the complete reply of an exchange.
-    pub(super) fn end_replied(&mut self, open: u32, now: Instant) {
+    pub(super) fn end_replied(&mut self, open: ExchangeSlot, now: Instant) {
         self.end_events(open);
         let (outcome, reason) = self.judge(open);
         self.read_offers(open);
@@ -41,14 +42,14 @@ impl EventLoop<'_> {
     }
 
     /// Reads the end of a stream of events, which can complete an event.
-    fn end_events(&mut self, open: u32) {
+    fn end_events(&mut self, open: ExchangeSlot) {
         let open = &mut self.exchanges[open];
         open.reply.end_events();
         open.record_gaps(&mut self.tally.events, self.shared.window.start);
     }
 
     /// Decodes a complete reply if the plan says so, and returns its outcome.
-    fn judge(&mut self, open: u32) -> (Outcome, Option<String>) {
+    fn judge(&mut self, open: ExchangeSlot) -> (Outcome, Option<String>) {
         let slowdown = self.shared.plan.decoding;
         let OpenExchange {
             exchange, reply, ..
@@ -87,8 +88,8 @@ impl EventLoop<'_> {
     }
 
     /// Returns a connection to the pool, if the plan and the server permit, or ends it.
-    fn reuse_or_close(&mut self, slot: u32, closed: bool, now: Instant) {
-        let connection = &mut self.connections[slot as usize];
+    fn reuse_or_close(&mut self, slot: ConnectionSlot, closed: bool, now: Instant) {
+        let connection = &mut self.connections[slot.index()];
         // A server may answer before it has read the whole request. The unsent rest would precede the next request.
         let is_sent = !connection.has_unsent();
         let keep_alive = self.shared.plan.connections == Connections::KeepAlive;

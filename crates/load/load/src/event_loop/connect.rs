@@ -13,6 +13,7 @@ use crate::connection::{ConnectionState, HttpConnection};
 use crate::exchange::HttpExchange;
 use crate::outcome::Outcome;
 use crate::plan::Connections;
+use crate::slots::{ConnectionId, ConnectionSlot, ExchangeSlot, Slot as _};
 use crate::socket::{self, ConnectAttempt};
 use crate::tls::TlsStream;
 
@@ -27,7 +28,7 @@ impl EventLoop<'_> {
 
     /// Opens a connection for an exchange that has a deadline: to one address after the other, as long as they refuse at
     /// once. If all do, the exchange ends.
-    fn connect_open(&mut self, origin: usize, open: u32) {
+    fn connect_open(&mut self, origin: usize, open: ExchangeSlot) {
         let keep_alive = self.shared.plan.connections == Connections::KeepAlive;
         // TLS writes record by record. Nagle's algorithm would delay the second record.
         let no_delay = keep_alive || self.shared.names.contains_key(&origin);
@@ -58,7 +59,7 @@ impl EventLoop<'_> {
     }
 
     /// Records that an exchange was sent, unless an address has refused it before.
-    fn record_first_sent(&mut self, open: u32) {
+    fn record_first_sent(&mut self, open: ExchangeSlot) {
         let exchange = self.exchanges[open].exchange;
         if exchange.refusals == 0 {
             self.record_sent(&exchange);
@@ -66,8 +67,8 @@ impl EventLoop<'_> {
     }
 
     /// Lets a new connection carry an exchange.
-    fn carry(&mut self, slot: u32, open: u32, address: SocketAddr) {
-        self.connections[slot as usize].exchange = Some(open);
+    fn carry(&mut self, slot: ConnectionSlot, open: ExchangeSlot, address: SocketAddr) {
+        self.connections[slot.index()].exchange = Some(open);
         self.exchanges[open].connection = Some(slot);
         if address.ip().is_loopback() && self.shared.tls.is_none() {
             self.send_at_once(slot);
@@ -83,7 +84,7 @@ impl EventLoop<'_> {
         origin: usize,
         address: SocketAddr,
         outcome: Outcome,
-        open: u32,
+        open: ExchangeSlot,
     ) -> bool {
         if !is_of_address(outcome) {
             return false;
@@ -101,7 +102,7 @@ impl EventLoop<'_> {
         socket: OwnedFd,
         server: (usize, SocketAddr),
         now: Instant,
-    ) -> Result<u32, (Outcome, String)> {
+    ) -> Result<ConnectionSlot, (Outcome, String)> {
         let secure = match (&self.shared.tls, self.shared.names.get(&server.0)) {
             (Some(config), Some(name)) => {
                 let secure = TlsStream::new(config, name);
@@ -110,27 +111,31 @@ impl EventLoop<'_> {
             _ => None,
         };
         self.serial = self.serial.wrapping_add(1);
-        let connection = HttpConnection::new(socket, server, self.serial, secure);
-        let slot = self.connections.insert(connection) as u32;
+        let entry = self.connections.vacant_entry();
+        let id = ConnectionId {
+            slot: ConnectionSlot::from_index(entry.key()),
+            serial: self.serial,
+        };
+        entry.insert(HttpConnection::new(socket, server, id, secure));
         debug_assert!(
             self.connections.len() <= self.shared.limit,
             "more connections are open than the plan allows"
         );
         self.tally.connections += 1;
         self.connecting
-            .push(slot, now + self.shared.plan.connect_timeout);
-        Ok(slot)
+            .push(id.slot, now + self.shared.plan.connect_timeout);
+        Ok(id.slot)
     }
 
     /// Sends the request without polling first. On loopback the handshake is over before `connect` returns, unless the
     /// accept queue is full.
-    fn send_at_once(&mut self, slot: u32) {
+    fn send_at_once(&mut self, slot: ConnectionSlot) {
         let now = self.shared.clock.now();
         match self.transmit(slot) {
             Transmitted::Yes => {
                 self.connecting.remove(slot);
                 self.address_answers(slot);
-                let connection = &self.connections[slot as usize];
+                let connection = &self.connections[slot.index()];
                 if let Some(open) = connection.exchange {
                     self.exchanges[open].exchange.moments.connected = Some(now);
                 }
@@ -148,32 +153,32 @@ impl EventLoop<'_> {
     }
 
     /// Registers a connection with epoll, edge-triggered.
-    pub(super) fn watch(&mut self, slot: u32, also: EventFlags) {
-        let connection = &self.connections[slot as usize];
-        let (data, flags) = interest(connection, slot, also);
+    pub(super) fn watch(&mut self, slot: ConnectionSlot, also: EventFlags) {
+        let connection = &self.connections[slot.index()];
+        let (data, flags) = interest(connection, also);
         if let Err(errno) = epoll::add(&self.epoll, &connection.socket, data, flags) {
             self.fail(slot, Outcome::ClientFailed, || errno.to_string());
         }
     }
 
     /// Also registers for space in the socket, if that was not requested before.
-    pub(super) fn watch_writable(&mut self, slot: u32) {
-        let connection = &self.connections[slot as usize];
-        let (data, flags) = interest(connection, slot, EventFlags::OUT);
+    pub(super) fn watch_writable(&mut self, slot: ConnectionSlot) {
+        let connection = &self.connections[slot.index()];
+        let (data, flags) = interest(connection, EventFlags::OUT);
         if let Err(errno) = epoll::modify(&self.epoll, &connection.socket, data, flags) {
             self.fail(slot, Outcome::ClientFailed, || errno.to_string());
         }
     }
 
     /// Handles the end of a connection attempt.
-    pub(super) fn end_connect(&mut self, slot: u32) {
-        match socket::take_error(&self.connections[slot as usize].socket) {
+    pub(super) fn end_connect(&mut self, slot: ConnectionSlot) {
+        match socket::take_error(&self.connections[slot.index()].socket) {
             None => self.begin_exchange(slot),
             Some(errno) => self.fail_connect(slot, errno),
         }
     }
 
-    fn fail_connect(&mut self, slot: u32, errno: Errno) {
+    fn fail_connect(&mut self, slot: ConnectionSlot, errno: Errno) {
         let outcome = match errno {
             Errno::CONNREFUSED | Errno::CONNRESET => Outcome::Refused,
             Errno::ADDRNOTAVAIL | Errno::NOBUFS | Errno::NOMEM => Outcome::ClientFailed,
@@ -181,16 +186,16 @@ impl EventLoop<'_> {
         };
         let HttpConnection {
             origin, address, ..
-        } = self.connections[slot as usize];
+        } = self.connections[slot.index()];
         // The requests of connections with streams are in the queue.
-        let open = match self.connections[slot as usize].streams {
-            None => self.connections[slot as usize].exchange,
+        let open = match self.connections[slot.index()].streams {
+            None => self.connections[slot.index()].exchange,
             Some(_) => None,
         };
         match open {
             Some(open) if self.tries_another(origin, address, outcome, open) => {
                 self.connecting.remove(slot);
-                self.connections[slot as usize].exchange = None;
+                self.connections[slot.index()].exchange = None;
                 self.abort(slot);
                 self.connect_open(origin, open);
             }
@@ -198,11 +203,11 @@ impl EventLoop<'_> {
         }
     }
 
-    fn begin_exchange(&mut self, slot: u32) {
+    fn begin_exchange(&mut self, slot: ConnectionSlot) {
         self.connecting.remove(slot);
         self.address_answers(slot);
         let now = self.shared.clock.now();
-        let connection = &mut self.connections[slot as usize];
+        let connection = &mut self.connections[slot.index()];
         if let Some(open) = connection.exchange {
             self.exchanges[open].exchange.moments.connected = Some(now);
         }
@@ -215,8 +220,8 @@ impl EventLoop<'_> {
     }
 
     /// Continues the TLS handshake.
-    pub(super) fn secure(&mut self, slot: u32) {
-        let connection = &mut self.connections[slot as usize];
+    pub(super) fn secure(&mut self, slot: ConnectionSlot) {
+        let connection = &mut self.connections[slot.index()];
         match connection.handshake() {
             Ok(false) => {}
             Ok(true) => {
@@ -231,8 +236,8 @@ impl EventLoop<'_> {
     }
 
     /// Sends the first requests of a connection that is established.
-    fn begin_requests(&mut self, slot: u32) {
-        match self.connections[slot as usize].streams {
+    fn begin_requests(&mut self, slot: ConnectionSlot) {
+        match self.connections[slot.index()].streams {
             None => self.write_request(slot),
             Some(_) => self.begin_streams(slot),
         }
@@ -244,10 +249,8 @@ pub(super) const fn is_of_address(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Refused | Outcome::ConnectAborted)
 }
 
-/// Returns the epoll registration of a connection: its token (the slot, and a serial number to tell it from an earlier
-/// connection in the slot) and its events.
-fn interest(connection: &HttpConnection, slot: u32, also: EventFlags) -> (EventData, EventFlags) {
-    let token = u64::from(connection.serial) << 32 | u64::from(slot);
+/// Returns the epoll registration of a connection: its token and its events.
+fn interest(connection: &HttpConnection, also: EventFlags) -> (EventData, EventFlags) {
     let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET | also;
-    (EventData::new_u64(token), flags)
+    (EventData::new_u64(connection.id.token()), flags)
 }

@@ -59,6 +59,7 @@ use crate::reply::Budget;
 use crate::retry::RetryQueue;
 use crate::seconds::{LoopSecond, SECOND};
 use crate::share::Share;
+use crate::slots::{ConnectionSlot, ExchangeSlot};
 use crate::source::RequestSource;
 use crate::stop::StopOrders;
 use crate::stream_client::StreamSetUp;
@@ -114,18 +115,18 @@ pub(crate) struct EventLoop<'r> {
     epoll: rustix::fd::OwnedFd,
     connections: Slab<HttpConnection>,
     exchanges: Exchanges,
-    idle: Vec<Vec<u32>>,
+    idle: Vec<Vec<ConnectionSlot>>,
     /// The addresses of each server.
     turns: Vec<AddressTurns>,
     /// Requests and connections of HTTP/2 and HTTP/3.
     streams: StreamQueues,
     unread: Vec<Unread>,
     /// Deadlines of connections.
-    connecting: Fifo,
+    connecting: Fifo<ConnectionSlot>,
     /// Deadlines of exchanges.
-    replying: Fifo,
+    replying: Fifo<ExchangeSlot>,
     /// Deadlines of connections.
-    closing: Fifo,
+    closing: Fifo<ConnectionSlot>,
     retries: RetryQueue,
     /// Requests begun and not ended, those between two attempts included.
     in_flight: usize,

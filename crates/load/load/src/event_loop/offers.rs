@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::EventLoop;
 use crate::exchange::{HttpExchange, OpenExchange};
 use crate::outcome::Outcome;
+use crate::slots::ExchangeSlot;
 
 /// Statuses that refuse a request with a quote: too expensive, too many, overloaded.
 const REFUSALS: [u16; 3] = [402, 429, 503];
@@ -39,7 +40,7 @@ impl EventLoop<'_> {
     }
 
     /// Reads the quote or the current offer of a reply. Counts refused quotes and unreadable values.
-    pub(super) fn read_offers(&mut self, open: u32) {
+    pub(super) fn read_offers(&mut self, open: ExchangeSlot) {
         let Some(buyer) = &mut self.buyer else {
             return;
         };

@@ -6,11 +6,11 @@ use super::EventLoop;
 use crate::connection::{ConnectionState, ReceiveStatus};
 use crate::http::Violation;
 use crate::outcome::Outcome;
+use crate::slots::{ConnectionId, ConnectionSlot, Slot as _};
 
 /// A connection with more to read than one turn permits. It gets no further event, because epoll reports changes only.
 pub(super) struct Unread {
-    pub(super) slot: u32,
-    pub(super) serial: u32,
+    pub(super) connection: ConnectionId,
     pub(super) closing: bool,
 }
 
@@ -18,24 +18,23 @@ impl EventLoop<'_> {
     /// Handles a batch of events, except those of connections that ended meanwhile.
     pub(super) fn handle_events(&mut self, events: &[epoll::Event]) {
         for event in events {
-            let token = event.data.u64();
-            let (slot, serial) = (token as u32, (token >> 32) as u32);
-            if self.is_current(slot, serial) {
-                self.handle(slot, event.flags);
+            let id = ConnectionId::from_token(event.data.u64());
+            if self.is_current(id) {
+                self.handle(id.slot, event.flags);
             }
         }
     }
 
-    /// True if the slot has the connection with this serial number.
-    pub(super) fn is_current(&self, slot: u32, serial: u32) -> bool {
-        let connection = self.connections.get(slot as usize);
-        connection.is_some_and(|connection| connection.serial == serial)
+    /// True if this connection is open.
+    pub(super) fn is_current(&self, id: ConnectionId) -> bool {
+        let connection = self.connections.get(id.slot.index());
+        connection.is_some_and(|connection| connection.id == id)
     }
 
     /// Handles an epoll event of a connection.
-    fn handle(&mut self, slot: u32, flags: EventFlags) {
+    fn handle(&mut self, slot: ConnectionSlot, flags: EventFlags) {
         let gone = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        let connection = &self.connections[slot as usize];
+        let connection = &self.connections[slot.index()];
         if connection.is_quic() {
             return self.handle_datagrams(slot, flags);
         }
@@ -56,7 +55,7 @@ impl EventLoop<'_> {
             }
             // Space in the socket changes nothing. All else is the server's end, or bytes without a request.
             ConnectionState::Idle if flags.contains(EventFlags::IN) || gone => {
-                let origin = self.connections[slot as usize].origin;
+                let origin = self.connections[slot.index()].origin;
                 self.idle[origin].retain(|other| *other != slot);
                 self.remove(slot);
             }
@@ -71,18 +70,18 @@ impl EventLoop<'_> {
     /// Continues reading replies that were left so that other connections get a turn.
     pub(super) fn receive_rest(&mut self) {
         for Unread {
-            slot,
-            serial,
+            connection: id,
             closing,
         } in std::mem::take(&mut self.unread)
         {
-            if !self.is_current(slot, serial) {
+            if !self.is_current(id) {
                 continue;
             }
-            let connection = &self.connections[slot as usize];
+            let slot = id.slot;
+            let connection = &self.connections[slot.index()];
             // Over QUIC, the handshake and the end of a connection are datagrams, too.
             if connection.state == ConnectionState::Exchanging || connection.is_quic() {
-                match self.connections[slot as usize].streams {
+                match self.connections[slot.index()].streams {
                     None => self.receive(slot, closing, false),
                     Some(_) => self.receive_streams(slot, closing),
                 }
@@ -91,9 +90,9 @@ impl EventLoop<'_> {
     }
 
     /// Reads available bytes. If the rest of the request was `refused`, they must contain the reply.
-    fn receive(&mut self, slot: u32, closing: bool, refused: bool) {
+    fn receive(&mut self, slot: ConnectionSlot, closing: bool, refused: bool) {
         let clock = self.shared.clock;
-        let connection = &mut self.connections[slot as usize];
+        let connection = &mut self.connections[slot.index()];
         let open = connection.exchange.expect("an exchange is read");
         let open = &mut self.exchanges[open];
         let bytes = &mut self.tally.bytes_received;
@@ -122,14 +121,13 @@ impl EventLoop<'_> {
     }
 
     /// Reads on in the next turn.
-    pub(super) fn read_later(&mut self, slot: u32, closing: bool) {
-        let serial = self.connections[slot as usize].serial;
-        let is_same = |unread: &&mut Unread| unread.slot == slot && unread.serial == serial;
+    pub(super) fn read_later(&mut self, slot: ConnectionSlot, closing: bool) {
+        let connection = self.connections[slot.index()].id;
+        let is_same = |unread: &&mut Unread| unread.connection == connection;
         match self.unread.iter_mut().find(is_same) {
             Some(unread) => unread.closing |= closing,
             None => self.unread.push(Unread {
-                slot,
-                serial,
+                connection,
                 closing,
             }),
         }

@@ -5,6 +5,7 @@ use rustix::io::Errno;
 use super::EventLoop;
 use crate::connection::ConnectionState;
 use crate::outcome::Outcome;
+use crate::slots::{ConnectionSlot, Slot as _};
 
 /// Result of sending a request.
 pub(super) enum Transmitted {
@@ -17,9 +18,9 @@ pub(super) enum Transmitted {
 
 impl EventLoop<'_> {
     /// Sends the request of a connection that is ready.
-    pub(super) fn write_request(&mut self, slot: u32) {
+    pub(super) fn write_request(&mut self, slot: ConnectionSlot) {
         match self.transmit(slot) {
-            Transmitted::Yes if self.connections[slot as usize].has_unsent() => {
+            Transmitted::Yes if self.connections[slot.index()].has_unsent() => {
                 self.watch_writable(slot);
             }
             Transmitted::Yes => {}
@@ -29,8 +30,8 @@ impl EventLoop<'_> {
     }
 
     /// Passes the request of a connection to the kernel.
-    pub(super) fn transmit(&mut self, slot: u32) -> Transmitted {
-        let connection = &mut self.connections[slot as usize];
+    pub(super) fn transmit(&mut self, slot: ConnectionSlot) -> Transmitted {
+        let connection = &mut self.connections[slot.index()];
         let Some(open) = connection.exchange else {
             return Transmitted::Yes;
         };
@@ -70,8 +71,8 @@ impl EventLoop<'_> {
     }
 
     /// Sends the rest of a request. Returns false if the peer accepts no more.
-    pub(super) fn flush(&mut self, slot: u32) -> bool {
-        let connection = &mut self.connections[slot as usize];
+    pub(super) fn flush(&mut self, slot: ConnectionSlot) -> bool {
+        let connection = &mut self.connections[slot.index()];
         let waited = connection.has_unsent();
         match connection.flush() {
             Ok(()) => {

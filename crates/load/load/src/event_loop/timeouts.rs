@@ -6,13 +6,14 @@ use super::EventLoop;
 use crate::connection::ConnectionState;
 use crate::exchange::OpenExchange;
 use crate::outcome::Outcome;
+use crate::slots::{ConnectionSlot, Slot as _};
 use crate::socket;
 
 impl EventLoop<'_> {
     /// Ends exchanges and connections whose deadline has passed.
     pub(super) fn expire_timeouts(&mut self, now: Instant) {
         while let Some(slot) = self.connecting.pop_due(now) {
-            let connection = &self.connections[slot as usize];
+            let connection = &self.connections[slot.index()];
             let (origin, address) = (connection.origin, connection.address);
             if connection.streams.is_none() {
                 self.fail_address(origin, address);
@@ -28,13 +29,13 @@ impl EventLoop<'_> {
                 ..
             } = self.exchanges[open];
             let slot = match connection {
-                Some(slot) if self.connections[slot as usize].streams.is_none() => slot,
+                Some(slot) if self.connections[slot.index()].streams.is_none() => slot,
                 _ => {
                     self.expire_stream(open);
                     continue;
                 }
             };
-            let connection = &self.connections[slot as usize];
+            let connection = &self.connections[slot.index()];
             let silent = exchange.moments.first_byte.is_none();
             let phantom = silent && !socket::is_acknowledged(&connection.socket);
             let (origin, address) = (connection.origin, connection.address);
@@ -54,17 +55,22 @@ impl EventLoop<'_> {
     }
 
     /// Ends an exchange without a complete reply, and its connection.
-    pub(super) fn fail(&mut self, slot: u32, outcome: Outcome, reason: impl FnOnce() -> String) {
+    pub(super) fn fail(
+        &mut self,
+        slot: ConnectionSlot,
+        outcome: Outcome,
+        reason: impl FnOnce() -> String,
+    ) {
         self.connecting.remove(slot);
-        if self.connections[slot as usize].state == ConnectionState::Closing {
+        if self.connections[slot.index()].state == ConnectionState::Closing {
             // Its exchanges have ended.
             self.closing.remove(slot);
             return self.abort(slot);
         }
-        if self.connections[slot as usize].streams.is_some() {
+        if self.connections[slot.index()].streams.is_some() {
             return self.fail_streams(slot, outcome, &reason());
         }
-        if let Some(open) = self.connections[slot as usize].exchange.take() {
+        if let Some(open) = self.connections[slot.index()].exchange.take() {
             self.replying.remove(open);
             let exchange = self.exchanges.remove(open);
             self.tally.explain(outcome, exchange.numbers(), reason);
@@ -76,8 +82,8 @@ impl EventLoop<'_> {
 
     /// Ends an exchange of HTTP/1.1 whose connection the server has ended. A server may close a connection that was idle
     /// for too long just as the next request is sent (RFC 9112, section 9.3.1), so such ends are counted apart.
-    pub(super) fn fail_reset(&mut self, slot: u32, reason: &str) {
-        let connection = &self.connections[slot as usize];
+    pub(super) fn fail_reset(&mut self, slot: ConnectionSlot, reason: &str) {
+        let connection = &self.connections[slot.index()];
         let open = connection.exchange.expect("an exchange was under way");
         let exchange = &self.exchanges[open].exchange;
         let reason = if exchange.moments.first_byte.is_some() {
@@ -92,26 +98,26 @@ impl EventLoop<'_> {
     }
 
     /// Closes a connection.
-    pub(super) fn remove(&mut self, slot: u32) {
+    pub(super) fn remove(&mut self, slot: ConnectionSlot) {
         self.check_removable(slot);
-        drop(self.connections.remove(slot as usize));
+        drop(self.connections.remove(slot.index()));
     }
 
     /// Resets a connection.
-    pub(super) fn abort(&mut self, slot: u32) {
+    pub(super) fn abort(&mut self, slot: ConnectionSlot) {
         self.check_removable(slot);
         let now = self.shared.clock.at(self.shared.clock.now());
-        self.connections.remove(slot as usize).abort(now);
+        self.connections.remove(slot.index()).abort(now);
     }
 
-    fn check_removable(&self, slot: u32) {
+    fn check_removable(&self, slot: ConnectionSlot) {
         let deadlines = [&self.connecting, &self.closing];
         debug_assert!(
             deadlines.iter().all(|fifo| !fifo.contains(slot)),
             "a connection is removed before its deadlines"
         );
         debug_assert!(
-            self.connections[slot as usize].exchange.is_none(),
+            self.connections[slot.index()].exchange.is_none(),
             "a connection is removed before its exchange has ended"
         );
     }

@@ -5,7 +5,6 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 
 use super::EventLoop;
-use crate::fifo::Fifo;
 
 /// Maximum interval between checks for Ctrl-C.
 const CHECK_EVERY: Span = Span::from_millis(100);
@@ -37,8 +36,12 @@ impl EventLoop<'_> {
 
     /// Returns the end of the next sleep.
     fn next_wakeup(&self, now: Instant) -> Instant {
-        let deadlines = [&self.connecting, &self.replying, &self.closing];
-        let deadlines = deadlines.into_iter().filter_map(Fifo::next_due);
+        let deadlines = [
+            self.connecting.next_due(),
+            self.replying.next_due(),
+            self.closing.next_due(),
+        ];
+        let deadlines = deadlines.into_iter().flatten();
         let earliest = deadlines.chain(self.streams.timer()).min();
         let latest = (now + CHECK_EVERY).min(self.next_second);
         let until = earliest.map_or(latest, |due| due.min(latest));

@@ -8,11 +8,12 @@ use crate::exchange::{HttpExchange, OpenStream};
 use crate::multiplexed::QueueReason;
 use crate::outcome::Outcome;
 use crate::protocol::WhenFull;
+use crate::slots::{ConnectionSlot, ExchangeSlot, Slot as _};
 
 /// Place for the next request of a queue.
 enum NextPlace {
     /// A stream of this connection.
-    Stream(u32),
+    Stream(ConnectionSlot),
     /// On a connection that does not exist yet.
     NewConnection,
     /// None at present.
@@ -27,11 +28,11 @@ impl EventLoop<'_> {
         let open = self.exchanges.insert(exchange, None);
         let deadline = exchange.moments.begun + self.shared.plan.timeout;
         self.replying.push(open, deadline);
-        let serial = self.exchanges[open].serial;
-        self.streams.queues[queue].waiting.push_back((open, serial));
+        let id = self.exchanges[open].id;
+        self.streams.queues[queue].waiting.push_back(id);
         self.exchanges[open].queue = queue;
         if let Some(reason) = self.fill(queue)
-            && self.exchanges.get(open, serial).is_some()
+            && self.exchanges.get(id).is_some()
         {
             self.tally.streams.queued.count(reason);
         }
@@ -65,11 +66,11 @@ impl EventLoop<'_> {
     }
 
     /// Returns the first waiting exchange of a queue. Forgets those that have ended.
-    pub(super) fn first_waiting(&mut self, queue: usize) -> Option<u32> {
+    pub(super) fn first_waiting(&mut self, queue: usize) -> Option<ExchangeSlot> {
         let waiting = &mut self.streams.queues.get_mut(queue)?.waiting;
-        while let Some((open, serial)) = waiting.front().copied() {
-            if self.exchanges.get(open, serial).is_some() {
-                return Some(open);
+        while let Some(id) = waiting.front().copied() {
+            if self.exchanges.get(id).is_some() {
+                return Some(id.slot);
             }
             waiting.pop_front();
         }
@@ -85,7 +86,7 @@ impl EventLoop<'_> {
         let own = self.streams.options.streams.unwrap_or(usize::MAX);
         let mut reason = QueueReason::ServerLimit;
         for slot in connections {
-            let client = &self.connections[*slot as usize].streams().client;
+            let client = &self.connections[slot.index()].streams().client;
             if client.open_streams() >= own {
                 reason = QueueReason::OwnLimit;
             } else if client.room() > 0 {
@@ -105,12 +106,12 @@ impl EventLoop<'_> {
     }
 
     /// Opens a stream for an exchange.
-    fn open_stream(&mut self, open: u32, slot: u32) {
+    fn open_stream(&mut self, open: ExchangeSlot, slot: ConnectionSlot) {
         let now = self.shared.clock.now();
         let entry = &mut self.exchanges[open];
         let exchange = entry.exchange;
         let request = self.shared.mix.requests[exchange.request].numbered();
-        let streams = self.connections[slot as usize].streams_mut();
+        let streams = self.connections[slot.index()].streams_mut();
         let (data, row) = (&self.shared.plan.data, exchange.due.number);
         let opened = request.with_head(data, row, &mut entry.body, |head| {
             streams.client.open(open, head)
@@ -124,7 +125,7 @@ impl EventLoop<'_> {
                     body_sent: 0,
                     is_sent: false,
                 });
-                streams.written.push((open, entry.serial));
+                streams.written.push(entry.id);
                 let wait = now.saturating_since(exchange.moments.begun);
                 self.tally.streams.queued.add_wait(wait);
                 self.write_body(open);
@@ -143,7 +144,7 @@ impl EventLoop<'_> {
     }
 
     /// Passes the rest of a request's body to its connection, as far as flow control permits.
-    pub(super) fn write_body(&mut self, open: u32) {
+    pub(super) fn write_body(&mut self, open: ExchangeSlot) {
         let entry = &mut self.exchanges[open];
         let request = self.shared.mix.requests[entry.exchange.request].numbered();
         let body = request.fixed_body().unwrap_or(&entry.body);
@@ -154,11 +155,11 @@ impl EventLoop<'_> {
         if rest.is_empty() {
             return;
         }
-        let streams = self.connections[slot as usize].streams_mut();
+        let streams = self.connections[slot.index()].streams_mut();
         let taken = streams.client.send_body(stream.id, rest, true);
         stream.body_sent += taken;
         if stream.is_sent && taken == rest.len() {
-            streams.written.push((open, entry.serial));
+            streams.written.push(entry.id);
         }
     }
 }

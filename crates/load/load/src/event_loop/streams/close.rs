@@ -5,10 +5,11 @@ use super::super::complete::CLOSING;
 use super::super::connect::is_of_address;
 use crate::connection::ConnectionState;
 use crate::outcome::Outcome;
+use crate::slots::{ConnectionSlot, ExchangeSlot, Slot as _};
 
 impl EventLoop<'_> {
     /// Removes a connection from its queue: it takes no more requests. Its streams continue.
-    pub(super) fn leave_queue(&mut self, slot: u32, queue: usize) {
+    pub(super) fn leave_queue(&mut self, slot: ConnectionSlot, queue: usize) {
         let Some(queue) = self.streams.queues.get_mut(queue) else {
             return;
         };
@@ -20,8 +21,8 @@ impl EventLoop<'_> {
 
     /// Closes a connection without streams that takes no more requests. Over TCP the server has to close first, so that the
     /// server keeps TIME_WAIT. Over QUIC, tickets for early data have to come first.
-    pub(super) fn close_if_unused(&mut self, slot: u32) {
-        let Some(connection) = self.connections.get_mut(slot as usize) else {
+    pub(super) fn close_if_unused(&mut self, slot: ConnectionSlot) {
+        let Some(connection) = self.connections.get_mut(slot.index()) else {
             return;
         };
         let is_established = connection.state == ConnectionState::Exchanging;
@@ -53,21 +54,31 @@ impl EventLoop<'_> {
     }
 
     /// Handles the server's end of an established connection.
-    pub(super) fn end_of_connection(&mut self, slot: u32) {
+    pub(super) fn end_of_connection(&mut self, slot: ConnectionSlot) {
         let reason = "the connection ended before the reply was complete";
         self.fail_streams(slot, Outcome::Reset, reason);
     }
 
     /// Ends the streams of a connection and the connection. Waiting requests of its queue get another connection, unless
     /// this one never worked.
-    pub(in super::super) fn fail_streams(&mut self, slot: u32, outcome: Outcome, reason: &str) {
+    pub(in super::super) fn fail_streams(
+        &mut self,
+        slot: ConnectionSlot,
+        outcome: Outcome,
+        reason: &str,
+    ) {
         self.end_open_streams(slot, None, outcome, reason);
         self.discard(slot, outcome, reason);
     }
 
     /// Ends a connection on which the server violated the protocol. The request whose reply did so is named; the others
     /// are not at fault.
-    pub(super) fn end_by_violation(&mut self, slot: u32, guilty: Option<u32>, reason: &str) {
+    pub(super) fn end_by_violation(
+        &mut self,
+        slot: ConnectionSlot,
+        guilty: Option<ExchangeSlot>,
+        reason: &str,
+    ) {
         if let Some(guilty) = guilty.filter(|open| self.has_stream(slot, *open)) {
             self.fail_exchange(guilty, Outcome::ProtocolError, || reason.to_owned());
             let others = format!("another reply on the connection: {reason}");
@@ -77,25 +88,29 @@ impl EventLoop<'_> {
         }
         // The last frame states the reason to the server, if the socket takes it.
         let now = self.shared.clock.at(self.shared.clock.now());
-        let connection = &mut self.connections[slot as usize];
+        let connection = &mut self.connections[slot.index()];
         let _ = connection.flush_streams(&mut self.scratch, now);
         self.discard(slot, Outcome::ProtocolError, reason);
     }
 
-    fn has_stream(&mut self, slot: u32, open: u32) -> bool {
-        self.open_tokens(slot).contains(&open)
+    fn has_stream(&mut self, slot: ConnectionSlot, open: ExchangeSlot) -> bool {
+        self.open_exchanges(slot).contains(&open)
     }
 
-    fn open_tokens(&self, slot: u32) -> Vec<u32> {
-        self.connections[slot as usize]
-            .streams()
-            .client
-            .open_tokens()
+    fn open_exchanges(&self, slot: ConnectionSlot) -> Vec<ExchangeSlot> {
+        let streams = self.connections[slot.index()].streams();
+        streams.client.open_exchanges()
     }
 
     /// Ends the exchanges with open streams on a connection, except one that has ended.
-    fn end_open_streams(&mut self, slot: u32, ended: Option<u32>, outcome: Outcome, reason: &str) {
-        let mut open = self.open_tokens(slot);
+    fn end_open_streams(
+        &mut self,
+        slot: ConnectionSlot,
+        ended: Option<ExchangeSlot>,
+        outcome: Outcome,
+        reason: &str,
+    ) {
+        let mut open = self.open_exchanges(slot);
         open.retain(|open| Some(*open) != ended);
         open.sort_unstable();
         self.tally.streams.connections_lost += u64::from(!open.is_empty());
@@ -106,8 +121,8 @@ impl EventLoop<'_> {
 
     /// Removes a connection whose exchanges have ended. If it never had a stream, the waiting requests end like those on
     /// the connection: another one would fare no better.
-    fn discard(&mut self, slot: u32, outcome: Outcome, reason: &str) {
-        let connection = &self.connections[slot as usize];
+    fn discard(&mut self, slot: ConnectionSlot, outcome: Outcome, reason: &str) {
+        let connection = &self.connections[slot.index()];
         let (server, address) = (connection.origin, connection.address);
         let was_connecting = connection.state == ConnectionState::Connecting;
         let streams = connection.streams();

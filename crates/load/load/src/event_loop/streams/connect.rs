@@ -12,6 +12,7 @@ use super::super::connect::is_of_address;
 use crate::connection::{ConnectionState, StreamState};
 use crate::outcome::Outcome;
 use crate::quic::{QuicConnection, QuicServer};
+use crate::slots::{ConnectionSlot, Slot as _};
 use crate::socket::{self, ConnectAttempt};
 use crate::stream_client::{StreamClient, StreamSetUp};
 
@@ -72,7 +73,7 @@ impl EventLoop<'_> {
         let client = client.map_err(|error| (Outcome::ClientFailed, error.to_string()))?;
         let now = self.shared.clock.now();
         let slot = self.insert_connection(socket, server, now)?;
-        let connection = &mut self.connections[slot as usize];
+        let connection = &mut self.connections[slot.index()];
         connection.streams = Some(Box::new(StreamState {
             client,
             queue,
@@ -80,13 +81,13 @@ impl EventLoop<'_> {
             is_listed: false,
             is_confirmed: false,
         }));
-        let serial = connection.serial;
+        let id = connection.id;
         self.streams.queues[queue].opening = Some(slot);
         if connection.is_quic() {
             // The first datagram leaves with the flush of this turn.
             self.list(slot);
             self.watch(slot, EventFlags::empty());
-            if self.is_current(slot, serial) {
+            if self.is_current(id) {
                 self.begin_early_data(slot);
             }
         } else {
@@ -120,8 +121,8 @@ impl EventLoop<'_> {
     }
 
     /// Begins requests on a connection whose transport is established: the requests of its queue get streams.
-    pub(in super::super) fn begin_streams(&mut self, slot: u32) {
-        let connection = &mut self.connections[slot as usize];
+    pub(in super::super) fn begin_streams(&mut self, slot: ConnectionSlot) {
+        let connection = &mut self.connections[slot.index()];
         if connection.is_secure() && connection.protocol() != Some(b"h2") {
             let chosen = connection.protocol().unwrap_or_default();
             let chosen = match String::from_utf8_lossy(chosen) {
@@ -145,7 +146,7 @@ impl EventLoop<'_> {
         );
         self.list(slot);
         self.fill(queue);
-        if self.connections[slot as usize].is_secure() {
+        if self.connections[slot.index()].is_secure() {
             // SETTINGS of the server may have come with the end of the handshake.
             self.read_later(slot, false);
         }

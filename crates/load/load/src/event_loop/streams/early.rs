@@ -5,11 +5,12 @@
 //! each as another attempt.
 
 use super::super::EventLoop;
+use crate::slots::{ConnectionSlot, ExchangeSlot, Slot as _};
 
 impl EventLoop<'_> {
     /// Lets a new connection take the requests of its queue, if it has early data.
-    pub(super) fn begin_early_data(&mut self, slot: u32) {
-        let connection = &mut self.connections[slot as usize];
+    pub(super) fn begin_early_data(&mut self, slot: ConnectionSlot) {
+        let connection = &mut self.connections[slot.index()];
         if !connection.quic().is_some_and(|quic| quic.is_early()) {
             return;
         }
@@ -21,15 +22,16 @@ impl EventLoop<'_> {
     }
 
     /// Ends the attempts of requests in early data that the server has rejected, and begins their next attempts.
-    pub(super) fn resend_early_data(&mut self, slot: u32) {
-        let connection = &mut self.connections[slot as usize];
+    pub(super) fn resend_early_data(&mut self, slot: ConnectionSlot) {
+        let connection = &mut self.connections[slot.index()];
         let rejected = connection.quic().map(|quic| quic.take_rejected());
         let rejected = rejected.unwrap_or_default();
         if rejected.is_empty() {
             return;
         }
         connection.streams_mut().written.clear();
-        for open in rejected.into_iter().rev() {
+        for token in rejected.into_iter().rev() {
+            let open = ExchangeSlot::from_token(token);
             self.tally.streams.early_data.sent_again += 1;
             self.resend(open, "early data, sent again after the handshake");
         }

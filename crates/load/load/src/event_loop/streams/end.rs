@@ -7,11 +7,12 @@ use crate::connection::ConnectionState;
 use crate::exchange::OpenExchange;
 use crate::outcome::Outcome;
 use crate::protocol::WhenRejected;
+use crate::slots::{ConnectionSlot, ExchangeSlot, Slot as _};
 use crate::socket;
 
 impl EventLoop<'_> {
     /// Records the streams that have ended, in the order of their ends.
-    pub(super) fn end_streams(&mut self, slot: u32) {
+    pub(super) fn end_streams(&mut self, slot: ConnectionSlot) {
         let now = self.shared.clock.now();
         let mut ended = std::mem::take(&mut self.streams.ended);
         let mut rejected = Vec::new();
@@ -41,7 +42,7 @@ impl EventLoop<'_> {
     }
 
     /// Sends a rejected request once more, if the plan says so, or ends it.
-    fn reject(&mut self, open: u32, rejection: StreamRejection) {
+    fn reject(&mut self, open: ExchangeSlot, rejection: StreamRejection) {
         let entry = &mut self.exchanges[open];
         let resend = self.streams.when_rejected() == WhenRejected::Resend;
         let reason = match rejection {
@@ -58,7 +59,7 @@ impl EventLoop<'_> {
     }
 
     /// Ends an attempt that the server rejected without processing it, and puts the next one at the front of its queue.
-    pub(super) fn resend(&mut self, open: u32, reason: &str) {
+    pub(super) fn resend(&mut self, open: ExchangeSlot, reason: &str) {
         let entry = &mut self.exchanges[open];
         let ended = entry.exchange;
         entry.exchange.attempt.number += 1;
@@ -67,9 +68,9 @@ impl EventLoop<'_> {
         (moments.first_byte, moments.has_stream) = (None, false);
         (entry.connection, entry.stream) = (None, None);
         entry.reply.clear();
-        let (queue, serial) = (entry.queue, entry.serial);
+        let (queue, id) = (entry.queue, entry.id);
         let queue = &mut self.streams.queues[queue];
-        queue.waiting.push_front((open, serial));
+        queue.waiting.push_front(id);
         self.tally
             .explain(Outcome::Rejected, ended.numbers(), || reason.to_owned());
         let (now, start) = (self.shared.clock.now(), self.shared.window.start);
@@ -80,7 +81,7 @@ impl EventLoop<'_> {
     /// Ends an exchange of HTTP/2 without a complete reply. Its stream has ended, or there is none.
     pub(super) fn fail_exchange(
         &mut self,
-        open: u32,
+        open: ExchangeSlot,
         outcome: Outcome,
         reason: impl FnOnce() -> String,
     ) {
@@ -100,25 +101,25 @@ impl EventLoop<'_> {
         let place = &mut self.streams.queues[queue];
         place.refusals = 0;
         let waiting = std::mem::take(&mut place.waiting);
-        for (open, serial) in waiting {
-            if self.exchanges.get(open, serial).is_some() {
-                self.fail_exchange(open, outcome, || reason.to_owned());
+        for id in waiting {
+            if self.exchanges.get(id).is_some() {
+                self.fail_exchange(id.slot, outcome, || reason.to_owned());
             }
         }
         self.forget_single(queue);
     }
 
     /// Resets the stream of an exchange.
-    pub(super) fn reset_stream(&mut self, slot: u32, open: u32) {
+    pub(super) fn reset_stream(&mut self, slot: ConnectionSlot, open: ExchangeSlot) {
         let stream = self.exchanges[open].stream;
         let stream = stream.expect("the exchange has a stream");
-        let client = &mut self.connections[slot as usize].streams_mut().client;
+        let client = &mut self.connections[slot.index()].streams_mut().client;
         client.cancel(stream.id);
         self.list(slot);
     }
 
     /// Ends an exchange whose deadline has passed: on its stream, or waiting for one.
-    pub(in super::super) fn expire_stream(&mut self, open: u32) {
+    pub(in super::super) fn expire_stream(&mut self, open: ExchangeSlot) {
         let OpenExchange {
             connection, queue, ..
         } = self.exchanges[open];
@@ -131,7 +132,7 @@ impl EventLoop<'_> {
             self.fail_exchange(open, outcome, || outcome.meaning().to_owned());
             return self.forget_single(queue);
         };
-        let connection = &self.connections[slot as usize];
+        let connection = &self.connections[slot.index()];
         let is_connecting = connection.state == ConnectionState::Connecting;
         let streams = connection.streams();
         // A server that has sent its SETTINGS has accepted the connection.

@@ -2,11 +2,12 @@
 
 use super::super::EventLoop;
 use crate::connection::ConnectionState;
+use crate::slots::{ConnectionSlot, Slot as _};
 
 impl EventLoop<'_> {
     /// Lists a connection for the next flush.
-    pub(super) fn list(&mut self, slot: u32) {
-        let streams = self.connections[slot as usize].streams_mut();
+    pub(super) fn list(&mut self, slot: ConnectionSlot) {
+        let streams = self.connections[slot.index()].streams_mut();
         if !streams.is_listed {
             streams.is_listed = true;
             self.streams.listed.push(slot);
@@ -17,7 +18,7 @@ impl EventLoop<'_> {
     pub(in super::super) fn flush_streams(&mut self) {
         while let Some(slot) = self.streams.listed.pop() {
             // A connection may have ended since it was listed.
-            let Some(connection) = self.connections.get_mut(slot as usize) else {
+            let Some(connection) = self.connections.get_mut(slot.index()) else {
                 continue;
             };
             // A connection that closes has passed on its GOAWAY already. Handshakes and acknowledgements of QUIC are output,
@@ -36,10 +37,10 @@ impl EventLoop<'_> {
     }
 
     /// Passes the output of a connection to the kernel, and further bodies, until either waits.
-    pub(super) fn flush_connection(&mut self, slot: u32) {
+    pub(super) fn flush_connection(&mut self, slot: ConnectionSlot) {
         loop {
             let now = self.shared.clock.at(self.shared.clock.now());
-            let connection = &mut self.connections[slot as usize];
+            let connection = &mut self.connections[slot.index()];
             let flushed = connection.flush_streams(&mut self.scratch, now);
             match flushed {
                 Ok((taken, is_whole)) => {
@@ -59,9 +60,9 @@ impl EventLoop<'_> {
     }
 
     /// Passes bodies on that wait for a window. Returns true if there is output again.
-    pub(super) fn continue_bodies(&mut self, slot: u32) -> bool {
+    pub(super) fn continue_bodies(&mut self, slot: ConnectionSlot) -> bool {
         loop {
-            let client = &mut self.connections[slot as usize].streams_mut().client;
+            let client = &mut self.connections[slot.index()].streams_mut().client;
             match client.next_writable() {
                 Some(open) => self.write_body(open),
                 None => return client.has_output(),
@@ -70,15 +71,15 @@ impl EventLoop<'_> {
     }
 
     /// Records that the kernel has the heads and ends of requests that were in the output.
-    fn record_written(&mut self, slot: u32) {
-        let streams = self.connections[slot as usize].streams_mut();
+    fn record_written(&mut self, slot: ConnectionSlot) {
+        let streams = self.connections[slot.index()].streams_mut();
         if streams.written.is_empty() {
             return;
         }
         let now = self.shared.clock.now();
         let mut written = std::mem::take(&mut streams.written);
-        for (open, serial) in written.drain(..) {
-            let Some(entry) = self.exchanges.get(open, serial) else {
+        for id in written.drain(..) {
+            let Some(entry) = self.exchanges.get(id) else {
                 continue;
             };
             let (Some(stream), true) = (&mut entry.stream, entry.connection == Some(slot)) else {
@@ -91,6 +92,6 @@ impl EventLoop<'_> {
                 self.count_sent(&exchange);
             }
         }
-        self.connections[slot as usize].streams_mut().written = written;
+        self.connections[slot.index()].streams_mut().written = written;
     }
 }

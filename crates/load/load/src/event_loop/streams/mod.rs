@@ -34,6 +34,7 @@ use slab::Slab;
 use self::timers::QuicTimers;
 use crate::plan::{Connections, Plan};
 use crate::protocol::{Multiplexing, WhenFull, WhenRejected};
+use crate::slots::{ConnectionSlot, ExchangeId, ExchangeSlot};
 
 /// The queues of an event loop, and the work that its stages pass on.
 pub(super) struct StreamQueues {
@@ -47,23 +48,23 @@ pub(super) struct StreamQueues {
     /// True if request numbers choose the queue; otherwise client numbers do.
     by_number: bool,
     /// Connections with output.
-    listed: Vec<u32>,
+    listed: Vec<ConnectionSlot>,
     /// Streams that have ended, with their exchanges.
-    ended: Vec<(u32, StreamEnd)>,
+    ended: Vec<(ExchangeSlot, StreamEnd)>,
     /// Exchanges without memory for their replies.
-    given_up: Vec<u32>,
+    given_up: Vec<ExchangeSlot>,
     timers: QuicTimers,
 }
 
 /// The requests of one connection, and the connection.
 struct ConnectionQueue {
     server: usize,
-    /// Waiting exchanges: slot and serial number.
-    waiting: VecDeque<(u32, u32)>,
+    /// Waiting exchanges.
+    waiting: VecDeque<ExchangeId>,
     /// Connections that take requests: established, or with early data. Several only for [`WhenFull::Open`].
-    connections: Vec<u32>,
+    connections: Vec<ConnectionSlot>,
     /// The connection that is being established, unless it has early data.
-    opening: Option<u32>,
+    opening: Option<ConnectionSlot>,
     /// Connections in a row that were not established, each at another address.
     refusals: u32,
     /// True if the queue is for one request.

@@ -8,11 +8,12 @@ use super::receive::ReplyWriter;
 use crate::connection::{ConnectionState, StreamState, TURN};
 use crate::outcome::Outcome;
 use crate::quic::QuicEnd;
+use crate::slots::{ConnectionSlot, ExchangeSlot, Slot as _};
 use crate::stream_client::StreamClient;
 
 impl EventLoop<'_> {
     /// Handles an epoll event of a connection over QUIC.
-    pub(in super::super) fn handle_datagrams(&mut self, slot: u32, flags: EventFlags) {
+    pub(in super::super) fn handle_datagrams(&mut self, slot: ConnectionSlot, flags: EventFlags) {
         if flags.contains(EventFlags::OUT) {
             self.list(slot);
         }
@@ -22,11 +23,11 @@ impl EventLoop<'_> {
     }
 
     /// Reads available datagrams, and handles what they end.
-    pub(super) fn receive_datagrams(&mut self, slot: u32) {
+    pub(super) fn receive_datagrams(&mut self, slot: ConnectionSlot) {
         let mut taken = 0;
         while taken < TURN {
             let now = self.shared.clock.at(self.shared.clock.now());
-            let connection = &mut self.connections[slot as usize];
+            let connection = &mut self.connections[slot.index()];
             match connection.receive_datagrams(&mut self.buffer, &mut self.scratch, now) {
                 Ok(length) => {
                     self.tally.bytes_received += length as u64;
@@ -43,9 +44,9 @@ impl EventLoop<'_> {
     }
 
     /// Handles the events of a connection after datagrams or a timer. Returns false if the connection has ended.
-    pub(super) fn poll_quic(&mut self, slot: u32) -> bool {
-        let connection = &mut self.connections[slot as usize];
-        let serial = connection.serial;
+    pub(super) fn poll_quic(&mut self, slot: ConnectionSlot) -> bool {
+        let connection = &mut self.connections[slot.index()];
+        let id = connection.id;
         let StreamState {
             client: StreamClient::Http3(quic),
             is_confirmed,
@@ -67,7 +68,7 @@ impl EventLoop<'_> {
         let is_established = quic.is_established();
         self.end_streams(slot);
         self.resend_early_data(slot);
-        let state = self.connections[slot as usize].state;
+        let state = self.connections[slot.index()].state;
         if state == ConnectionState::Closing {
             return self.end_closing(slot, polled.is_err());
         }
@@ -80,7 +81,8 @@ impl EventLoop<'_> {
             Err(QuicEnd::Violation(error)) => {
                 // The datagrams that ended the handshake may also have the violation.
                 self.connecting.remove(slot);
-                self.end_by_violation(slot, error.token, &error.to_string());
+                let guilty = error.token.map(ExchangeSlot::from_token);
+                self.end_by_violation(slot, guilty, &error.to_string());
                 return false;
             }
         }
@@ -93,12 +95,12 @@ impl EventLoop<'_> {
         if is_established {
             self.continue_connection(slot);
         }
-        self.is_current(slot, serial)
+        self.is_current(id)
     }
 
     /// Ends a connection that waits for tickets only, once they have come or it is lost. Returns false then.
-    fn end_closing(&mut self, slot: u32, is_lost: bool) -> bool {
-        let quic = self.connections[slot as usize].quic();
+    fn end_closing(&mut self, slot: ConnectionSlot, is_lost: bool) -> bool {
+        let quic = self.connections[slot.index()].quic();
         if !is_lost && quic.is_some_and(|quic| quic.awaits_tickets()) {
             self.list(slot);
             return true;
@@ -109,8 +111,8 @@ impl EventLoop<'_> {
     }
 
     /// Handles an error of a socket. On a connected UDP socket, the kernel reports ICMP messages as errors (udp(7)).
-    pub(super) fn end_by_socket(&mut self, slot: u32, errno: Errno) {
-        let connection = &self.connections[slot as usize];
+    pub(super) fn end_by_socket(&mut self, slot: ConnectionSlot, errno: Errno) {
+        let connection = &self.connections[slot.index()];
         let is_connecting = connection.state == ConnectionState::Connecting;
         if connection.is_quic() && is_own(errno) {
             // Interfaces without GSO return EIO or EINVAL.

@@ -12,14 +12,15 @@ use crate::events::EventTally;
 use crate::exchange::Exchanges;
 use crate::outcome::Outcome;
 use crate::plan::MeasuredWindow;
+use crate::slots::{ConnectionSlot, ExchangeSlot, Slot as _};
 use crate::stream_client::StreamClient;
 use crate::tally::LoadTally;
 
 /// Writes replies to their exchanges, and collects the ends of streams.
 pub(super) struct ReplyWriter<'w> {
     exchanges: &'w mut Exchanges,
-    ended: &'w mut Vec<(u32, StreamEnd)>,
-    given_up: &'w mut Vec<u32>,
+    ended: &'w mut Vec<(ExchangeSlot, StreamEnd)>,
+    given_up: &'w mut Vec<ExchangeSlot>,
     is_confirmed: &'w mut bool,
     events: &'w mut EventTally,
     /// Beginning of the measured time.
@@ -49,7 +50,9 @@ impl<'w> ReplyWriter<'w> {
     }
 
     fn begin(&mut self, token: u32) {
-        let moments = &mut self.exchanges[token].exchange.moments;
+        let moments = &mut self.exchanges[ExchangeSlot::from_token(token)]
+            .exchange
+            .moments;
         moments.first_byte.get_or_insert(self.now);
     }
 }
@@ -61,31 +64,39 @@ impl EventSink for ReplyWriter<'_> {
 
     fn head(&mut self, token: u32, status: u16) {
         self.begin(token);
-        self.exchanges[token].reply.begin(status);
+        self.exchanges[ExchangeSlot::from_token(token)]
+            .reply
+            .begin(status);
     }
 
     fn field(&mut self, token: u32, name: &[u8], value: &[u8]) {
-        self.exchanges[token].reply.field(name, value);
+        self.exchanges[ExchangeSlot::from_token(token)]
+            .reply
+            .field(name, value);
     }
 
     fn body(&mut self, token: u32, bytes: &[u8]) {
-        let open = &mut self.exchanges[token];
+        let slot = ExchangeSlot::from_token(token);
+        let open = &mut self.exchanges[slot];
         if let Some(events) = open.reply.events() {
             events.arrive(self.now);
         }
-        if open.reply.body(bytes).is_err() && !self.given_up.contains(&token) {
-            self.given_up.push(token);
+        if open.reply.body(bytes).is_err() && !self.given_up.contains(&slot) {
+            self.given_up.push(slot);
         }
         open.record_gaps(self.events, self.start);
     }
 
     fn trailer(&mut self, token: u32, name: &[u8], value: &[u8]) {
-        self.exchanges[token].reply.trailer(name, value);
+        self.exchanges[ExchangeSlot::from_token(token)]
+            .reply
+            .trailer(name, value);
     }
 
     fn end(&mut self, token: u32, end: StreamEnd) {
-        self.given_up.retain(|other| *other != token);
-        self.ended.push((token, end));
+        let slot = ExchangeSlot::from_token(token);
+        self.given_up.retain(|other| *other != slot);
+        self.ended.push((slot, end));
     }
 
     fn connection(&mut self, event: ConnectionEvent<'_>) {
@@ -97,7 +108,12 @@ impl EventSink for ReplyWriter<'_> {
 
 impl EventLoop<'_> {
     /// Handles an epoll event of an established connection.
-    pub(in super::super) fn handle_streams(&mut self, slot: u32, flags: EventFlags, gone: bool) {
+    pub(in super::super) fn handle_streams(
+        &mut self,
+        slot: ConnectionSlot,
+        flags: EventFlags,
+        gone: bool,
+    ) {
         if flags.contains(EventFlags::OUT) {
             self.list(slot);
         }
@@ -107,8 +123,8 @@ impl EventLoop<'_> {
     }
 
     /// Continues reading a connection that was left so that others get a turn.
-    pub(in super::super) fn receive_streams(&mut self, slot: u32, closing: bool) {
-        if self.connections[slot as usize].is_quic() {
+    pub(in super::super) fn receive_streams(&mut self, slot: ConnectionSlot, closing: bool) {
+        if self.connections[slot.index()].is_quic() {
             self.receive_datagrams(slot);
         } else {
             self.receive_frames(slot, closing);
@@ -116,10 +132,10 @@ impl EventLoop<'_> {
     }
 
     /// Reads available bytes of HTTP/2, and handles what they end. `closing` states that the server has closed.
-    pub(super) fn receive_frames(&mut self, slot: u32, closing: bool) {
+    pub(super) fn receive_frames(&mut self, slot: ConnectionSlot, closing: bool) {
         let mut taken = 0;
         loop {
-            let connection = &mut self.connections[slot as usize];
+            let connection = &mut self.connections[slot.index()];
             let length = match connection.read(&mut self.buffer) {
                 Ok(0) | Err(Errno::IO) => return self.end_of_connection(slot),
                 Ok(length) => length,
@@ -148,7 +164,8 @@ impl EventLoop<'_> {
             let received = client.receive(&self.buffer[..length], &mut replies);
             self.end_streams(slot);
             if let Err(error) = received {
-                return self.end_by_violation(slot, error.token, &error.to_string());
+                let guilty = error.token.map(ExchangeSlot::from_token);
+                return self.end_by_violation(slot, guilty, &error.to_string());
             }
             if length < self.buffer.len() && !closing && !is_secure {
                 break;
@@ -162,11 +179,11 @@ impl EventLoop<'_> {
     }
 
     /// Sends answers and bodies after frames were received, and gives free streams to waiting requests.
-    pub(super) fn continue_connection(&mut self, slot: u32) {
+    pub(super) fn continue_connection(&mut self, slot: ConnectionSlot) {
         if self.continue_bodies(slot) {
             self.list(slot);
         }
-        let streams = self.connections[slot as usize].streams();
+        let streams = self.connections[slot.index()].streams();
         let (queue, is_usable) = (streams.queue, streams.client.is_usable());
         let was_used = streams.client.opened() > 0;
         if !is_usable {

@@ -6,13 +6,14 @@ use std::collections::BinaryHeap;
 use posthaste_units::Instant;
 
 use super::super::EventLoop;
+use crate::slots::{ConnectionId, ConnectionSlot, Slot as _};
 
-/// Times at which connections have to be called: time, slot and serial number.
+/// Times at which connections have to be called.
 ///
 /// A timer that moves later keeps its entry, so the connection is called too early once, without an effect. A timer that
 /// moves earlier gets another entry, and the old one is skipped.
 #[derive(Default)]
-pub(in super::super) struct QuicTimers(BinaryHeap<Reverse<(Instant, u32, u32)>>);
+pub(in super::super) struct QuicTimers(BinaryHeap<Reverse<(Instant, ConnectionId)>>);
 
 impl QuicTimers {
     /// The earliest time.
@@ -20,7 +21,7 @@ impl QuicTimers {
         self.0.peek().map(|Reverse((due, ..))| *due)
     }
 
-    fn pop_due(&mut self, now: Instant) -> Option<(Instant, u32, u32)> {
+    fn pop_due(&mut self, now: Instant) -> Option<(Instant, ConnectionId)> {
         let due = self.next_due()?;
         (due <= now).then(|| self.0.pop().expect("the heap has an entry").0)
     }
@@ -29,11 +30,12 @@ impl QuicTimers {
 impl EventLoop<'_> {
     /// Calls the connections whose timers have expired.
     pub(in super::super) fn expire_quic_timers(&mut self, now: Instant) {
-        while let Some((due, slot, serial)) = self.streams.timers.pop_due(now) {
-            if !self.is_current(slot, serial) {
+        while let Some((due, id)) = self.streams.timers.pop_due(now) {
+            if !self.is_current(id) {
                 continue;
             }
-            let connection = &mut self.connections[slot as usize];
+            let slot = id.slot;
+            let connection = &mut self.connections[slot.index()];
             let Some(quic) = connection.quic() else {
                 continue;
             };
@@ -47,9 +49,9 @@ impl EventLoop<'_> {
     }
 
     /// Enters the timer of a connection, unless an earlier entry exists.
-    pub(super) fn schedule(&mut self, slot: u32) {
-        let connection = &mut self.connections[slot as usize];
-        let serial = connection.serial;
+    pub(super) fn schedule(&mut self, slot: ConnectionSlot) {
+        let connection = &mut self.connections[slot.index()];
+        let id = connection.id;
         let Some(quic) = connection.quic() else {
             return;
         };
@@ -59,7 +61,7 @@ impl EventLoop<'_> {
         let due = self.shared.clock.instant(due);
         if quic.scheduled.is_none_or(|scheduled| due < scheduled) {
             quic.scheduled = Some(due);
-            self.streams.timers.0.push(Reverse((due, slot, serial)));
+            self.streams.timers.0.push(Reverse((due, id)));
         }
     }
 }
