@@ -48,17 +48,17 @@ const PERMITTED: &[(&str, &str, &str)] = &[
         "not in a simulation",
     ),
     (
-        "crates/http/serve/src/client.rs",
+        "crates/http/serve/src/client/mod.rs",
         "lookup_host",
         "not in a simulation",
     ),
     (
-        "crates/http/serve/src/client.rs",
+        "crates/http/serve/src/client/mod.rs",
         "tokio::spawn",
         "not in a simulation",
     ),
     (
-        "crates/http/serve/src/connect.rs",
+        "crates/http/serve/src/client/connect.rs",
         "TcpStream::connect",
         "not in a simulation",
     ),
@@ -93,7 +93,7 @@ const PERMITTED: &[(&str, &str, &str)] = &[
         "not in a simulation",
     ),
     (
-        "crates/http/serve/src/slow.rs",
+        "crates/http/serve/src/handler/slow.rs",
         "clock_gettime",
         "experiments",
     ),

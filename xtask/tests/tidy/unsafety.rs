@@ -65,15 +65,15 @@ const MAY: &[(&str, &str)] = &[
         "a packet socket, and ioctls that set a device as it should not be",
     ),
     (
-        "crates/http/serve/src/queues.rs",
+        "crates/http/serve/src/socket/queues.rs",
         "SIOCOUTQ, which rustix lacks",
     ),
     (
-        "crates/http/serve/src/socket_handle.rs",
+        "crates/http/serve/src/socket/handle.rs",
         "a socket that tokio holds, by its number",
     ),
     (
-        "crates/http/serve/src/tcp_info.rs",
+        "crates/http/serve/src/socket/tcp_info.rs",
         "TCP_INFO, which no crate wraps safely",
     ),
     (

@@ -20,7 +20,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use tokio::task::LocalSet;
 
-use crate::simulated::{SimulatedListener, SimulatedStream};
+use crate::socket::simulated::{SimulatedListener, SimulatedStream};
 
 /// A future of an environment.
 pub type Simulated<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -10,20 +10,20 @@ use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt as _;
 use tokio_rustls::TlsAcceptor;
 
+use crate::connection::peer::Peer;
+use crate::connection::switch::SwitchTask;
+use crate::connection::transport::Transport;
 use crate::counters::add_one;
 use crate::environment::is_simulated;
+use crate::exchange::tunnel::run_connection;
+use crate::framing::unreadable::ConnectionEnd;
 use crate::handler::Handler;
-use crate::linger::linger;
+use crate::handler::service::HandlerService;
+use crate::listening::stated_source::{NoHeader, stated_source};
 use crate::options::MAX_FIELDS;
-use crate::peer::Peer;
-use crate::service::HandlerService;
-use crate::stated_source::{NoHeader, stated_source};
-use crate::stream::Stream;
-use crate::switch::SwitchTask;
-use crate::tls::is_client_certificate_refused;
-use crate::transport::Transport;
-use crate::tunnel::run_connection;
-use crate::unreadable::ConnectionEnd;
+use crate::socket::linger::linger;
+use crate::socket::stream::Stream;
+use crate::tls::server::is_client_certificate_refused;
 
 /// Maximum size of a request's header, and of the read buffer.
 const MAX_HEAD: usize = 64 << 10;

@@ -5,6 +5,21 @@
 //! changes threads. Every phase of a connection has a time limit, and every reason for its end has a counter. Routing,
 //! bodies and their limits are left to the handlers.
 //!
+//! | module | content |
+//! |---|---|
+//! | `listening` | Listening sockets, and the addresses of clients |
+//! | `tls` | Certificates and their verification, of servers and of clients |
+//! | `socket` | Byte streams, and the kernel's data about them |
+//! | [`framing`] | Checks of messages before any service gets them |
+//! | `connection` | State of a connection, its time limits and its sender |
+//! | `exchange` | One request and its reply: bodies, marks, switches of protocol |
+//! | `handler` | The interface of a service |
+//! | `http`, `http3` | The life of a connection over TCP, and over QUIC |
+//! | `worker`, `server` | One thread's event loop, and all of them |
+//! | [`client`] | A client of other services |
+//! | [`environment`] | The outside: the machine, or a simulation |
+//! | `machine` | Processors, descriptors and signals |
+//!
 //! Without the feature `server`, the crate has the client, background work and the properties of the machine.
 
 #![cfg_attr(
@@ -12,35 +27,16 @@
     expect(dead_code, reason = "streams have parts that only a server uses")
 )]
 
-#[cfg(feature = "server")]
-mod any_handler;
 mod background;
-#[cfg(feature = "server")]
-mod body;
-#[cfg(feature = "server")]
-mod certificate_choice;
-#[cfg(feature = "server")]
-mod certificate_names;
-#[cfg(feature = "server")]
-mod certificate_subject;
-#[cfg(feature = "server")]
-mod check;
 pub mod client;
-#[cfg(feature = "server")]
-mod client_verification;
-#[cfg(feature = "server")]
-mod clock;
 mod config;
-mod connect;
 #[cfg(feature = "server")]
 mod connection;
 #[cfg(feature = "server")]
 mod counters;
-mod cpus;
-mod descriptors;
 pub mod environment;
 #[cfg(feature = "server")]
-mod eviction;
+mod exchange;
 #[cfg(feature = "exposition")]
 pub mod exposition;
 #[cfg(feature = "server")]
@@ -53,112 +49,67 @@ mod http;
 mod http3;
 #[cfg(feature = "http3")]
 mod http3_settings;
-#[cfg(feature = "server")]
-mod in_service;
-#[cfg(feature = "server")]
-mod incoming;
-#[cfg(feature = "server")]
-mod interim;
-#[cfg(feature = "server")]
-mod linger;
-#[cfg(feature = "server")]
-mod listen;
-#[cfg(feature = "server")]
-mod listener;
-#[cfg(feature = "server")]
-mod mark;
-mod networks;
-#[cfg(feature = "server")]
-mod open_connection;
+mod listening;
+mod machine;
 #[cfg(feature = "server")]
 mod options;
 #[cfg(feature = "server")]
-mod peer;
-#[cfg(feature = "server")]
-pub mod proxy_protocol;
-mod queues;
-#[cfg(feature = "server")]
-mod reply_body;
-#[cfg(feature = "server")]
 mod server;
-#[cfg(feature = "server")]
-mod service;
-#[cfg(feature = "server")]
-mod signal;
-pub mod simulated;
-#[cfg(feature = "server")]
-mod slow;
-mod socket_handle;
-mod socket_mark;
+mod socket;
 pub mod sse;
-#[cfg(feature = "server")]
-mod stated_source;
-mod stream;
-#[cfg(feature = "server")]
-mod switch;
 mod task;
-mod tcp_info;
-#[cfg(feature = "server")]
-mod thread;
-#[cfg(feature = "server")]
-mod timer;
-#[cfg(feature = "server")]
 mod tls;
-mod tls_error;
-#[cfg(feature = "server")]
-mod transport;
-#[cfg(feature = "server")]
-mod tunnel;
-#[cfg(feature = "server")]
-mod unreadable;
-pub mod verification;
 #[cfg(feature = "server")]
 mod worker;
 
 pub use background::Background;
-#[cfg(feature = "server")]
-pub use body::{BodyError, read_body};
-#[cfg(feature = "server")]
-pub use certificate_names::certificate_names;
-#[cfg(feature = "server")]
-pub use certificate_subject::certificate_subject;
-#[cfg(feature = "server")]
-pub use check::Rejection;
+pub use client::connect::{ClientTls, Trust, connect, lacks_common_protocol, trust};
 pub use config::{ConfigError, read_config};
-pub use connect::{ClientTls, Trust, connect, lacks_common_protocol, trust};
+#[cfg(feature = "server")]
+pub use connection::peer::Peer;
+#[cfg(feature = "server")]
+pub use connection::switch::{SwitchTask, SwitchedStream};
 #[cfg(feature = "server")]
 pub use counters::{ConnectionCounters, Snapshot};
-pub use cpus::{available_cpus, pin_thread};
-pub use descriptors::open_files;
 pub use environment::Environment;
 #[cfg(feature = "server")]
+pub use exchange::body::{BodyError, read_body};
+#[cfg(feature = "server")]
+pub use exchange::incoming::Incoming;
+#[cfg(feature = "server")]
+pub use framing::check::Rejection;
+#[cfg(feature = "server")]
+pub use framing::unreadable::UnreadableRequest;
+#[cfg(feature = "server")]
 pub use handler::Handler;
+#[cfg(feature = "server")]
+pub use handler::slow::{SlowMachine, Slowness};
 #[cfg(feature = "http3")]
 pub use http3_settings::Http3;
 #[cfg(feature = "server")]
-pub use incoming::Incoming;
+pub use listening::listen::{AddressError, ListenError, listen, listen_address, listen_udp};
 #[cfg(feature = "server")]
-pub use listen::{AddressError, ListenError, listen, listen_address, listen_udp};
+pub use listening::listener::Listener;
+pub use listening::networks::Networks;
 #[cfg(feature = "server")]
-pub use listener::Listener;
-pub use networks::Networks;
+pub use listening::proxy_protocol;
+pub use machine::cpus::{available_cpus, pin_thread};
+pub use machine::descriptors::open_files;
+#[cfg(feature = "server")]
+pub use machine::signal::{ReloadSignal, Signal, Signals};
 #[cfg(feature = "server")]
 pub use options::{Hooks, HttpServer, MAX_FIELDS, Timeouts};
 #[cfg(feature = "server")]
-pub use peer::Peer;
-#[cfg(feature = "server")]
 pub use server::{RunningServer, StartError};
-#[cfg(feature = "server")]
-pub use signal::{ReloadSignal, Signal, Signals};
-#[cfg(feature = "server")]
-pub use slow::{SlowMachine, Slowness};
-pub use stream::Stream;
-#[cfg(feature = "server")]
-pub use switch::{SwitchTask, SwitchedStream};
+pub use socket::simulated;
+pub use socket::stream::Stream;
+pub use socket::tcp_info::{NetworkPath, TcpInfo, tcp_info};
 pub use task::spawn_task;
-pub use tcp_info::{NetworkPath, TcpInfo, tcp_info};
 #[cfg(feature = "server")]
-pub use tls::{Certificate, ClientAuthority, ServerTls, TlsSettings};
-pub use tls_error::TlsError;
+pub use tls::certificate_names::certificate_names;
 #[cfg(feature = "server")]
-pub use unreadable::UnreadableRequest;
+pub use tls::certificate_subject::certificate_subject;
+pub use tls::error::TlsError;
+#[cfg(feature = "server")]
+pub use tls::server::{Certificate, ClientAuthority, ServerTls, TlsSettings};
+pub use tls::verification;

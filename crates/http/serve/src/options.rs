@@ -7,8 +7,8 @@ use posthaste_units::Span;
 use crate::counters::ConnectionCounters;
 #[cfg(feature = "http3")]
 use crate::http3_settings::Http3;
-use crate::networks::Networks;
-use crate::tls::ServerTls;
+use crate::listening::networks::Networks;
+use crate::tls::server::ServerTls;
 
 /// The default of [`HttpServer::max_fields`], equal to that of the HTTP/1 parser.
 pub const MAX_FIELDS: usize = 100;
@@ -69,7 +69,7 @@ pub struct HttpServer {
     #[cfg(feature = "http3")]
     pub http3: Option<Http3>,
     /// Networks of load balancers that begin each connection with a header of the PROXY protocol
-    /// ([`crate::proxy_protocol`]), before TLS. Their connections without one are closed.
+    /// ([`crate::listening::proxy_protocol`]), before TLS. Their connections without one are closed.
     pub proxy_protocol: Networks,
     /// Functions called around waits.
     pub hooks: Hooks,

@@ -9,12 +9,12 @@ use std::thread::Builder;
 use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
 
-use crate::any_handler::AnyHandler;
 use crate::counters::ConnectionCounters;
-use crate::descriptors::open_files;
 use crate::environment::is_simulated;
 use crate::handler::Handler;
-use crate::listener::Listener;
+use crate::handler::any_handler::AnyHandler;
+use crate::listening::listener::Listener;
+use crate::machine::descriptors::open_files;
 use crate::options::HttpServer;
 use crate::worker::Worker;
 

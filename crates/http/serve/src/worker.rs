@@ -11,22 +11,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{JoinHandle, LocalSet, yield_now};
 use tokio::time::Instant;
 
-use crate::clock::{TICK, ticks_of};
-use crate::connection::ConnectionState;
+use crate::connection::clock::{TICK, ticks_of};
+use crate::connection::open_connection::OpenConnection;
+use crate::connection::peer::Peer;
+use crate::connection::state::ConnectionState;
+use crate::connection::thread::ServerThread;
 use crate::counters::add_one;
-use crate::cpus::pin_thread;
 use crate::handler::Handler;
 use crate::http;
 #[cfg(feature = "http3")]
 use crate::http3::{self, QuicAcceptor};
 #[cfg(feature = "http3")]
 use crate::http3_settings::Http3;
-use crate::listener::{Accepted, Listener, Listeners};
-use crate::open_connection::OpenConnection;
+use crate::listening::listener::{Accepted, Listener, Listeners};
+use crate::machine::cpus::pin_thread;
 use crate::options::HttpServer;
-use crate::peer::Peer;
 use crate::task::spawn_task;
-use crate::thread::ServerThread;
 
 /// Connections accepted before accepted ones are served. Accepting all of them would delay each by all others: clients
 /// without a reply open more, and the server never catches up after a short burst

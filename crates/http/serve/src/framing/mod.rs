@@ -7,11 +7,13 @@
 //!
 //! Pure: no socket, no clock, no allocation.
 
+pub(crate) mod check;
 mod chunks;
 mod frames;
 mod head;
 mod hpack;
 mod resets;
+pub(crate) mod unreadable;
 
 use std::error::Error;
 use std::fmt;

@@ -3,8 +3,8 @@
 use posthaste_http::streams::http3::{ErrorCode, Http3Error};
 use quinn::{Connection, VarInt};
 
+use crate::connection::peer::Peer;
 use crate::counters::add_one;
-use crate::peer::Peer;
 
 /// The code as QUIC has it.
 pub(super) fn code(code: ErrorCode) -> VarInt {

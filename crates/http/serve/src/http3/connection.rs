@@ -18,9 +18,9 @@ use super::PendingHandshake;
 use super::closing::{code, fail};
 use super::exchange::Http3Exchange;
 use super::request::PIECE;
+use crate::connection::peer::Peer;
 use crate::counters::add_one;
 use crate::handler::Handler;
-use crate::peer::Peer;
 
 /// Maximum wait for acknowledgements of the last replies when the server stops. A client may have vanished.
 const LAST_WAIT: Duration = Duration::from_secs(1);

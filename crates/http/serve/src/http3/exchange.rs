@@ -12,14 +12,14 @@ use tokio::time::timeout;
 use super::closing::{code, fail};
 use super::reply::send_reply;
 use super::request::{RequestFailure, RequestStream, to_request};
-use crate::check::{Rejection, check};
+use crate::connection::peer::Peer;
 use crate::counters::add_one;
+use crate::exchange::in_service::InService;
+use crate::exchange::reply_body::{BodySource, ReplyBody};
+use crate::exchange::tunnel::settle;
+use crate::framing::check::{Rejection, check};
 use crate::handler::Handler;
-use crate::in_service::InService;
-use crate::peer::Peer;
-use crate::reply_body::{BodySource, ReplyBody};
-use crate::service::refuse;
-use crate::tunnel::settle;
+use crate::handler::service::refuse;
 
 /// A request's stream.
 pub(super) struct Http3Exchange<H> {

@@ -33,15 +33,15 @@ use quinn::{Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TransportConfig
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::connection::ConnectionState;
+use crate::connection::open_connection::OpenConnection;
+use crate::connection::peer::Peer;
+use crate::connection::state::ConnectionState;
+use crate::connection::thread::ServerThread;
 use crate::counters::add_one;
 use crate::handler::Handler;
 use crate::http3_settings::Http3;
-use crate::open_connection::OpenConnection;
 use crate::options::{HttpServer, Timeouts};
-use crate::peer::Peer;
 use crate::task::spawn_task;
-use crate::thread::ServerThread;
 use local_runtime::LocalRuntime;
 
 /// Requests of a connection at once, as hyper has it for HTTP/2.

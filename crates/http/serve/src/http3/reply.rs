@@ -15,7 +15,7 @@ use posthaste_http::streams::http3::ErrorCode;
 use posthaste_http::streams::http3::server::{append_content, append_head, append_trailers};
 use quinn::SendStream;
 
-use crate::reply_body::ReplyBody;
+use crate::exchange::reply_body::ReplyBody;
 
 /// Fields of HTTP/1.1 that HTTP/3 forbids (RFC 9114, section 4.2).
 const FORBIDDEN: [HeaderName; 5] = [

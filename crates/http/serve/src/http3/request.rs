@@ -10,8 +10,8 @@ use posthaste_http::streams::http3::server::{
 use quinn::RecvStream;
 
 use super::closing::code;
-use crate::check::Rejection;
-use crate::incoming::Incoming;
+use crate::exchange::incoming::Incoming;
+use crate::framing::check::Rejection;
 
 /// Longest piece of a stream that is read at once, in bytes.
 pub(super) const PIECE: usize = 64 << 10;
