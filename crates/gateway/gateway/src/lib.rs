@@ -7,7 +7,7 @@
 //!
 //! # Pipeline
 //!
-//! `proxy` has one line per stage; each folder holds the functions of its stage.
+//! `proxy` has the list of the stages; each folder holds the functions of its stage.
 //! `docs/contributing/life-of-a-request.md` lists all phases in order.
 //!
 //! | stage | module | task |
@@ -20,7 +20,7 @@
 //! | admit | `admission` | apply a rate, a limit or prices |
 //! | queue | `upstream::concurrency_limit` | limit the requests under way of this thread |
 //! | forward | `upstream` | send to the upstream with the fewest requests in flight, and stream the reply |
-//! | record | `recording`, `record` | record the outcome for metrics, admission and traces |
+//! | record | `proxy::recording`, `record` | record the outcome for metrics, admission and traces |
 //! | compress | `response::compress` | ask the policy and encode |
 //! | mark | `response::marking` | select the code point |
 //!
@@ -83,7 +83,6 @@ mod load;
 mod offers;
 mod proxy;
 mod record;
-mod recording;
 mod request;
 mod response;
 mod retry_after;

@@ -40,8 +40,9 @@ impl RequestConditions {
 pub(crate) fn forwarded(
     mut head: Parts,
     body: RequestBody,
-    (peer, client): (&Peer, &ClientIdentity),
     version: Version,
+    peer: &Peer,
+    client: &ClientIdentity,
 ) -> Request<RequestBody> {
     strip_hop_by_hop_and(&mut head.headers, |name| client.drops(name));
     client.write_fields(&mut head.headers, peer);

@@ -15,6 +15,15 @@ use crate::request::preferences::Preferences;
 use crate::upstream::body::UpstreamBody;
 use crate::upstream::error::UpstreamError;
 
+/// A request for an upstream.
+pub(crate) struct OutboundRequest {
+    /// `None` if the route has no offers.
+    pub(crate) selection: Option<Selection>,
+    pub(crate) request: Request<RequestBody>,
+    /// Mark of its packets.
+    pub(crate) mark: Dscp,
+}
+
 impl Route {
     /// Chooses the offer of a request. `None` if the route has no offers. A rejection counts as
     /// refused, unless the request cannot be read.
@@ -57,13 +66,16 @@ impl Route {
     /// Sends a request to its offer, or to the least busy configured upstream.
     pub(crate) async fn send(
         &self,
-        selection: Option<Selection>,
-        mut request: Request<RequestBody>,
-        mark: Dscp,
+        outbound: OutboundRequest,
         peer: &Peer,
         deadline: Option<Instant>,
     ) -> Result<(Response<UpstreamBody>, Destination<'_>), UpstreamError> {
         let (upstreams, retries) = (&self.upstreams, self.upstreams.retries());
+        let OutboundRequest {
+            selection,
+            mut request,
+            mark,
+        } = outbound;
         let selection = match (&self.offers, selection) {
             (Some(offers), Some(Selection::Offer(offered))) => {
                 Some(offers.confirm(offered, upstreams.has_any())?)

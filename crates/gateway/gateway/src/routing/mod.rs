@@ -4,7 +4,7 @@
 //! of one thread, each with its connections. [`renewal`] resolves names again.
 
 pub(crate) mod field_changes;
-mod forwarding;
+pub(crate) mod forwarding;
 mod hosts;
 pub(crate) mod offers;
 pub(crate) mod renewal;

@@ -13,11 +13,12 @@ use crate::upstream::grpc_outcome::is_failed_call;
 
 /// Records the upstream's part of a request: sent at `sent`, with this reply or failure. `upload` is the time since
 /// then that was spent waiting for the client.
-pub(crate) fn record<B>(
+pub(super) fn record<B>(
     metrics: &GatewayMetrics,
     guard: &AdmissionGuard<'_>,
     trace: Option<&TracedRequest<'_>>,
-    (sent, upload): (Instant, Span),
+    sent: Instant,
+    upload: Span,
     outcome: Result<&Response<B>, &UpstreamError>,
 ) {
     metrics
