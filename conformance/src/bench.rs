@@ -13,6 +13,7 @@ mod cost;
 mod durability;
 mod emulator;
 mod events;
+mod figure_text;
 mod figures;
 mod find;
 mod gate;
@@ -37,7 +38,6 @@ mod streams;
 mod tails;
 mod visible;
 mod witness;
-mod words;
 
 use std::process::ExitCode;
 
@@ -144,13 +144,13 @@ pub(crate) fn run(checkout: Checkout, choice: &BenchChoice) -> Outcome<ExitCode>
 fn measure(bench: &Bench, benchmark: &Benchmark, choice: &BenchChoice) -> Outcome<Vec<Figure>> {
     let measure = || {
         let figures = (benchmark.run)(bench)?;
-        words::print(&figures);
+        figure_text::print(&figures);
         Ok(figures)
     };
     if !choice.write {
         return measure();
     }
-    let origin = RunOrigin::of(&bench.site.checkout)?;
+    let origin = RunOrigin::from_checkout(&bench.site.checkout)?;
     let command = choice.command(benchmark.name);
     let (path, figures) = origin.keep(benchmark.name, command, measure)?;
     println!("\nwrote {}", path.display());
@@ -175,8 +175,8 @@ pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (share * sorted.len() as f64).ceil() as usize;
-    let place = rank.saturating_sub(1);
-    sorted.get(place).copied().unwrap_or(f64::NAN)
+    let index = rank.saturating_sub(1);
+    sorted.get(index).copied().unwrap_or(f64::NAN)
 }
 
 /// The median ratio of pairs measured in turns.

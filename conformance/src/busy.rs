@@ -118,14 +118,14 @@ struct Runs {
     runs: u32,
     failed: u32,
     /// The output of the first failure.
-    words: Option<PathBuf>,
+    output: Option<PathBuf>,
 }
 
 impl RepeatTally {
     fn add(&mut self, binary: &str, round: u32, results: Results, logs: &Path) -> Outcome<()> {
-        let words = logs.join(format!("busy-{}-{round}.out", binary.replace(' ', "-")));
+        let path = logs.join(format!("busy-{}-{round}.out", binary.replace(' ', "-")));
         if !results.failed.is_empty() {
-            std::fs::write(&words, &results.words).map_err(|error| TaskError::at(&words, error))?;
+            std::fs::write(&path, &results.output).map_err(|error| TaskError::at(&path, error))?;
         }
         let passed = results.passed.into_iter().map(|name| (name, false));
         let failed = results.failed.into_iter().map(|name| (name, true));
@@ -134,7 +134,7 @@ impl RepeatTally {
             test.runs += 1;
             if has_failed {
                 test.failed += 1;
-                test.words.get_or_insert_with(|| words.clone());
+                test.output.get_or_insert_with(|| path.clone());
             }
         }
         Ok(())
@@ -147,12 +147,12 @@ impl RepeatTally {
             Runs {
                 runs,
                 failed,
-                words,
+                output,
             },
         ) in failing.clone()
         {
-            let words = words.as_deref().unwrap_or(Path::new("")).display();
-            println!("{name}: {failed} of {runs} failed; the first: {words}");
+            let output = output.as_deref().unwrap_or(Path::new("")).display();
+            println!("{name}: {failed} of {runs} failed; the first: {output}");
         }
         let (tests, failed) = (self.tests.len(), failing.count());
         println!(
@@ -177,20 +177,20 @@ mod tests {
         for (round, fails) in [(1, false), (2, true), (3, true)] {
             let (mut passed, mut failed) = (vec!["a".to_owned()], Vec::new());
             (if fails { &mut failed } else { &mut passed }).push("b".to_owned());
-            let words = format!("round {round}");
+            let output = format!("round {round}");
             let results = Results {
                 passed,
                 failed,
-                words,
+                output,
                 ..Results::default()
             };
             tally
                 .add("x unit", round, results, logs.path())
                 .expect("written");
         }
-        let of = |name: &str| (tally.tests[name].runs, tally.tests[name].failed);
-        assert_eq!((of("x unit a"), of("x unit b")), ((3, 0), (3, 2)));
-        let first = tally.tests["x unit b"].words.as_ref().expect("kept");
+        let counts = |name: &str| (tally.tests[name].runs, tally.tests[name].failed);
+        assert_eq!((counts("x unit a"), counts("x unit b")), ((3, 0), (3, 2)));
+        let first = tally.tests["x unit b"].output.as_ref().expect("kept");
         assert_eq!(std::fs::read_to_string(first).expect("there"), "round 2");
     }
 }

@@ -27,15 +27,15 @@ impl Site {
     /// Starts it, with `wrapper`, such as `taskset`, before its own command.
     pub(crate) fn start_load(&self, wrapper: &[&str], arguments: &[&str]) -> Outcome<Loading> {
         let program = self.binary.display().to_string();
-        let words: Vec<&str> = wrapper
+        let line: Vec<&str> = wrapper
             .iter()
             .copied()
             .chain([program.as_str(), "load"])
             .collect();
-        let mut command = std::process::Command::new(words[0]);
+        let mut command = std::process::Command::new(line[0]);
         // Peers and benchmarks judge lateness with limits of their own.
         let own = ["--allow-late", "--json"];
-        command.args(&words[1..]).args(arguments).args(own);
+        command.args(&line[1..]).args(arguments).args(own);
         Ok(Loading(Running::start("load", &mut command, &self.logs)?))
     }
 }

@@ -60,13 +60,13 @@ impl Nginx {
              }}"
         );
         tools::write(&folder.join("nginx.conf"), configuration)?;
-        let mut words = wrapper
+        let mut line = wrapper
             .iter()
             .map(std::ffi::OsString::from)
             .chain([program.into()]);
-        let mut command = Command::new(words.next().unwrap_or_default());
+        let mut command = Command::new(line.next().unwrap_or_default());
         command
-            .args(words)
+            .args(line)
             .arg("-p")
             .arg(&folder)
             .args(["-c", "nginx.conf"])

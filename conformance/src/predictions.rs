@@ -257,7 +257,8 @@ impl Program {
         command.arg("simulate").args(options).arg("--json");
         let limit = Duration::from_secs(1200);
         let done = process::run("posthaste", &mut command, limit, &self.logs)?;
-        let unreadable = |what: &str| TaskError::Failed(format!("`simulate --json`: {what}"));
+        let unreadable =
+            |violation: &str| TaskError::Failed(format!("`simulate --json`: {violation}"));
         let document: Value =
             serde_json::from_str(&done.stdout).map_err(|error| unreadable(&error.to_string()))?;
         let cases = document["cases"].as_array();

@@ -53,8 +53,8 @@ impl Toolchain {
             .args(["--print", "target-libdir"])
             .current_dir(checkout.root());
         let logs = checkout.folder("pgo/logs")?;
-        let said = process::run("rustc", &mut rustc, MOMENT, &logs)?.stdout;
-        let mut folder = PathBuf::from(said.trim());
+        let output = process::run("rustc", &mut rustc, MOMENT, &logs)?.stdout;
+        let mut folder = PathBuf::from(output.trim());
         folder.pop();
         Ok(Self(folder))
     }

@@ -89,12 +89,8 @@ impl Site {
         let address = free_address()?;
         let (program, listen) = (self.binary.display().to_string(), address.to_string());
         let own = [program.as_str(), "bookshop", "--listen", &listen];
-        let words = [wrapper, &own, options].concat();
-        self.serve(
-            "bookshop",
-            Command::new(words[0]).args(&words[1..]),
-            address,
-        )
+        let line = [wrapper, &own, options].concat();
+        self.serve("bookshop", Command::new(line[0]).args(&line[1..]), address)
     }
 
     /// Starts a Python script of ours as a server, with its port as argument.
@@ -110,8 +106,8 @@ impl Site {
         let script = self.checkout.path(path).display().to_string();
         let address = free_address()?;
         let port = address.port().to_string();
-        let words = [wrapper, &[python.as_str(), &script, &port]].concat();
-        self.serve(name, Command::new(words[0]).args(&words[1..]), address)
+        let line = [wrapper, &[python.as_str(), &script, &port]].concat();
+        self.serve(name, Command::new(line[0]).args(&line[1..]), address)
     }
 
     /// Starts a server and waits until it listens.
@@ -147,9 +143,9 @@ impl Site {
         let end = Instant::now() + LISTENING;
         while !listens() {
             if running.has_ended() || Instant::now() > end {
-                let words = running.words();
+                let output = running.output();
                 return Err(TaskError::Failed(format!(
-                    "{name} does not listen on {address}: {words}"
+                    "{name} does not listen on {address}: {output}"
                 )));
             }
             std::thread::sleep(Duration::from_millis(20));

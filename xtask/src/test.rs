@@ -62,8 +62,8 @@ fn own_tests(
     let logs = checkout.peer_folder("logs")?;
     let mut tally = TestTally::default();
     let binaries = binaries::try_build(checkout, &[]).unwrap_or_else(|broken| {
-        for what in broken {
-            tally.fail("build", &what);
+        for binary in broken {
+            tally.fail("build", &binary);
         }
         Vec::new()
     });
@@ -83,7 +83,7 @@ fn own_tests(
             results.seconds
         );
         if failed > 0 {
-            println!("{}", results.words);
+            println!("{}", results.output);
         }
         tally.passed += passed;
         tally.skipped += results.ignored;

@@ -175,7 +175,7 @@ impl Binary {
         while !running.has_ended() && since.elapsed() < RUN {
             std::thread::sleep(LOOK);
         }
-        let (end, words) = if running.has_ended() {
+        let (end, output) = if running.has_ended() {
             let finished = running.finish(RUN)?;
             let end = finished
                 .code
@@ -183,31 +183,31 @@ impl Binary {
             (end, finished.stdout + &finished.stderr)
         } else {
             let end = format!("no end within {} s", RUN.as_secs());
-            (end, running.words())
+            (end, running.output())
         };
-        let mut results = self.judge(&end, words);
+        let mut results = self.judge(&end, output);
         results.seconds = since.elapsed().as_secs_f64();
         Ok(results)
     }
 
     /// Results in the output of a run that ended like this.
-    fn judge(&self, end: &str, words: String) -> Results {
-        let mut results = output::read(&words);
-        let is_complete = words.contains("\ntest result: ");
+    fn judge(&self, end: &str, output: String) -> Results {
+        let mut results = output::read(&output);
+        let is_complete = output.contains("\ntest result: ");
         let is_explained = match end {
             "exit 0" => is_complete,
             "exit 101" => is_complete && !results.failed.is_empty(),
             _ => false,
         };
         if !is_explained {
-            let mut names = output::without_end(&words, &results);
+            let mut names = output::without_end(&output, &results);
             if names.is_empty() {
                 names.push("as a whole".to_owned());
             }
             let names = names.into_iter().map(|name| format!("{name}: {end}"));
             results.failed.extend(names);
         }
-        results.words = words;
+        results.output = output;
         results
     }
 }
@@ -225,15 +225,18 @@ mod tests {
             );
             serde_json::from_str::<Value>(&text).expect("JSON")
         };
-        let of = |kind, name, id| binary(&message(kind, name, id)).map(|found| found.name());
+        let name_of = |kind, name, id| binary(&message(kind, name, id)).map(|found| found.name());
         let id = "path+file:///c/crates/x#posthaste-x@0.1.0";
-        assert_eq!(of("test", "wire", id).as_deref(), Some("posthaste-x wire"));
         assert_eq!(
-            of("lib", "posthaste_x", id).as_deref(),
+            name_of("test", "wire", id).as_deref(),
+            Some("posthaste-x wire")
+        );
+        assert_eq!(
+            name_of("lib", "posthaste_x", id).as_deref(),
             Some("posthaste-x unit")
         );
         let same = "path+file:///c/xtask#0.1.0";
-        assert_eq!(of("bin", "xtask", same).as_deref(), Some("xtask unit"));
+        assert_eq!(name_of("bin", "xtask", same).as_deref(), Some("xtask unit"));
         let finished = serde_json::json!({"reason": "build-finished", "success": true});
         assert_eq!(binary(&finished), None);
     }
@@ -260,9 +263,9 @@ mod tests {
             program: PathBuf::new(),
             folder: PathBuf::new(),
         };
-        let failed = |end, words: &str| {
+        let failed = |end, output: &str| {
             binary
-                .judge(end, format!("running 2 tests\n{words}"))
+                .judge(end, format!("running 2 tests\n{output}"))
                 .failed
         };
         let (passed, broken) = ("test a ... ok\n", "test b ... FAILED\n");

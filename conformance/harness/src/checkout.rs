@@ -69,7 +69,7 @@ impl Checkout {
 
     /// Builds this program, which has its package's name, with debug checks, and returns its path.
     pub fn debug(&self, name: &str, features: Features) -> Outcome<PathBuf> {
-        let what: &[&str] = match features {
+        let selection: &[&str] = match features {
             // A test among the targets enables what tests need.
             Features::Workspace => &[
                 "--workspace",
@@ -82,7 +82,7 @@ impl Checkout {
             Features::Package => &["--package", name, "--all-features"],
         };
         let mut cargo = cargo(self);
-        cargo.arg("build").args(what);
+        cargo.arg("build").args(selection);
         self.build(&mut cargo, self.target.join("debug").join(name))
     }
 

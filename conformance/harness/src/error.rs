@@ -26,11 +26,11 @@ impl TaskError {
     }
 }
 
-/// Fails with `what` unless `holds`.
-pub fn check(holds: bool, what: impl FnOnce() -> String) -> Outcome<()> {
+/// Fails with `violation` unless `holds`.
+pub fn check(holds: bool, violation: impl FnOnce() -> String) -> Outcome<()> {
     if holds {
         Ok(())
     } else {
-        Err(TaskError::Failed(what()))
+        Err(TaskError::Failed(violation()))
     }
 }

@@ -18,13 +18,13 @@ pub struct Results {
     /// Seconds from start to end.
     pub seconds: f64,
     /// All output, for the report of a failure.
-    pub words: String,
+    pub output: String,
 }
 
 /// Reads lines such as `test laws::a_constant_service ... ok`.
-pub fn read(words: &str) -> Results {
+pub fn read(output: &str) -> Results {
     let mut results = Results::default();
-    for line in words.lines() {
+    for line in output.lines() {
         if let Some(counts) = line.strip_prefix("test result: ") {
             results.ignored += count(counts, "ignored");
         }
@@ -46,8 +46,8 @@ pub fn read(words: &str) -> Results {
 }
 
 /// Tests that the harness reported as slow, and that have no result.
-pub fn without_end(words: &str, results: &Results) -> Vec<String> {
-    let slow = words.lines().filter_map(|line| {
+pub fn without_end(output: &str, results: &Results) -> Vec<String> {
+    let slow = output.lines().filter_map(|line| {
         line.strip_prefix("test ")?
             .split_once(" has been running for over ")
     });
@@ -103,13 +103,13 @@ mod tests {
 
     #[test]
     fn results_are_read_by_name() {
-        let words = "running 3 tests\ntest a::b ... ok\ntest a::c ... heard something, FAILED\ntest a::d ... ignored\n\
+        let output = "running 3 tests\ntest a::b ... ok\ntest a::c ... heard something, FAILED\ntest a::d ... ignored\n\
                      test a::e has been running for over 60 seconds\ntest result: FAILED. 1 passed; 1 failed; 1 ignored";
-        let results = read(words);
+        let results = read(output);
         assert_eq!(results.passed, ["a::b"]);
         assert_eq!(results.failed, ["a::c"]);
         assert_eq!(results.ignored, 1);
-        assert_eq!(without_end(words, &results), ["a::e"]);
+        assert_eq!(without_end(output, &results), ["a::e"]);
     }
 
     #[test]

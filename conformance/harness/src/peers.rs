@@ -49,8 +49,8 @@ impl TestTally {
 
 /// Names in the list.
 pub fn names(list: &str) -> Vec<&str> {
-    let words = list.lines().map(|line| line.split(' ').next());
-    words.map(Option::unwrap_or_default).collect()
+    let names = list.lines().map(|line| line.split(' ').next());
+    names.map(Option::unwrap_or_default).collect()
 }
 
 #[cfg(test)]

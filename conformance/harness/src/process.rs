@@ -102,7 +102,7 @@ impl Running {
     }
 
     /// Output so far, standard error last.
-    pub fn words(&self) -> String {
+    pub fn output(&self) -> String {
         read(&self.stdout) + &read(&self.stderr)
     }
 
@@ -111,9 +111,9 @@ impl Running {
         let mut peak_kib = 0;
         while !self.has_ended() {
             if self.since.elapsed() > limit {
-                let said = tail(&self.words());
+                let output = tail(&self.output());
                 return Err(TaskError::Failed(format!(
-                    "{} did not end within {} s; it said:\n{said}",
+                    "{} did not end within {} s; it said:\n{output}",
                     self.name,
                     limit.as_secs()
                 )));
@@ -182,12 +182,12 @@ impl Finished {
         if self.code == Some(0) {
             return Ok(self);
         }
-        let said = tail(&format!("{}{}", self.stdout, self.stderr));
+        let output = tail(&format!("{}{}", self.stdout, self.stderr));
         let code = self
             .code
             .map_or_else(|| "a signal".into(), |code| format!("exit {code}"));
         Err(TaskError::Failed(format!(
-            "{name} ended with {code}; it said:\n{said}"
+            "{name} ended with {code}; it said:\n{output}"
         )))
     }
 }
@@ -391,14 +391,14 @@ mod tests {
         let logs = tempfile::tempdir().expect("a folder");
         let child = shell("echo waiting; sleep 600", logs.path());
         let group = child.pid();
-        let said = child
+        let output = child
             .finish(Duration::from_secs(3))
             .err()
             .expect("it is too slow")
             .to_string();
         assert!(
-            said.contains("did not end") && said.contains("waiting"),
-            "{said}"
+            output.contains("did not end") && output.contains("waiting"),
+            "{output}"
         );
         assert!(is_gone(group));
     }
@@ -408,7 +408,7 @@ mod tests {
         let logs = tempfile::tempdir().expect("a folder");
         // Ignores SIGTERM, in the same group as its parent.
         let child = shell("trap '' TERM; sleep 600 & echo started; wait", logs.path());
-        while !child.words().contains("started") {
+        while !child.output().contains("started") {
             std::thread::sleep(LOOK);
         }
         let group = child.pid();

@@ -197,8 +197,8 @@ pub fn made(wanted: &[u8], folder: &Path, make: impl FnOnce() -> Outcome<()>) ->
 }
 
 /// An error for a tool that could not be installed.
-pub fn missing(what: &str, error: &TaskError) -> TaskError {
-    TaskError::Missing(format!("{what} could not be got: {error}"))
+pub fn missing(program: &str, error: &TaskError) -> TaskError {
+    TaskError::Missing(format!("{program} could not be got: {error}"))
 }
 
 #[cfg(test)]

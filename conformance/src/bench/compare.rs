@@ -34,11 +34,11 @@ pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Figure>> {
         .args(["test", "--release", "--package", "posthaste-stats"])
         .args(["--test", "compare", "--", "--nocapture", "study"])
         .env("COMPARE_PAIRS", bench.or_quick("1000", "50"));
-    let said = process::run("study", &mut cargo, STUDY, &bench.site.logs)?;
-    let lines = said.stdout.lines().filter_map(CompareLine::parse);
+    let output = process::run("study", &mut cargo, STUDY, &bench.site.logs)?;
+    let lines = output.stdout.lines().filter_map(CompareLine::parse);
     let figures: Vec<Figure> = lines.flat_map(|line| line.figures()).collect();
     check(!figures.is_empty(), || {
-        format!("the study printed nothing:\n{}", said.stdout)
+        format!("the study printed nothing:\n{}", output.stdout)
     })?;
     Ok(figures)
 }
@@ -56,8 +56,8 @@ struct CompareLine<'a> {
 impl<'a> CompareLine<'a> {
     /// Reads `SERVICE, CHANGE: worse N unknown N of N; ...`.
     fn parse(text: &'a str) -> Option<Self> {
-        let (what, counts) = text.split_once(": worse ")?;
-        let (service, change) = what.rsplit_once(", ")?;
+        let (subject, counts) = text.split_once(": worse ")?;
+        let (service, change) = subject.rsplit_once(", ")?;
         let (counts, _) = counts.split_once(';')?;
         let (worse, rest) = counts.split_once(" unknown ")?;
         let (unknown, pairs) = rest.split_once(" of ")?;
@@ -74,9 +74,9 @@ impl<'a> CompareLine<'a> {
     fn figures(&self) -> Vec<Figure> {
         let percent = |count: u64| 100.0 * count as f64 / self.pairs as f64;
         let judged = self.service.contains("scatter 5 %") && !self.service.contains(" 300 ");
-        let figure = |what: &str, count: u64, target: &str, holds: fn(f64) -> bool| {
-            let what = format!("{}, {}: {what}", self.service, self.change);
-            let figure = Figure::new(what, Measure::new(percent(count), "%").n(self.pairs));
+        let figure = |name: &str, count: u64, target: &str, holds: fn(f64) -> bool| {
+            let name = format!("{}, {}: {name}", self.service, self.change);
+            let figure = Figure::new(name, Measure::new(percent(count), "%").n(self.pairs));
             if judged {
                 figure.target(target, holds(percent(count)))
             } else {
@@ -118,7 +118,7 @@ pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Figure>> {
     let [alarms, found] = worse;
     let bar = |share: f64| (pairs as f64 * share).ceil() as usize;
     let part = |count: usize| Measure::part(count as u64, pairs as u64, "pairs");
-    let unknown = |what: &str, count| Figure::new(format!("{what}: unknown"), part(count)).detail();
+    let unknown = |name: &str, count| Figure::new(format!("{name}: unknown"), part(count)).detail();
     let (equal, slower) = ("wire, equal services", "wire, 20 % slower");
     Ok(vec![
         Figure::new(format!("{equal}: false alarms"), part(alarms))

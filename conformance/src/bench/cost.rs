@@ -28,10 +28,10 @@ pub(crate) fn cpu(bench: &Bench) -> Outcome<Vec<Figure>> {
         let duration = format!("-d{length}");
         let mut theirs = || {
             let own = [wrk.as_str(), "-t1", "-c50", &duration, "-H", header, &url];
-            let words = [generator(), &own].concat();
+            let line = [generator(), &own].concat();
             let done = bench
                 .site
-                .run("wrk", Command::new(words[0]).args(&words[1..]), 60)?;
+                .run("wrk", Command::new(line[0]).args(&line[1..]), 60)?;
             Ok(micros(done.cpu) / requests(&done.stdout)?)
         };
         let mut ours = || {
@@ -48,9 +48,9 @@ pub(crate) fn cpu(bench: &Bench) -> Outcome<Vec<Figure>> {
         };
         let [theirs, ours] = in_turns(bench.or_quick(9, 2), [&mut theirs, &mut ours])?;
         let ratio = pair_ratio(&ours, &theirs);
-        let what = format!("CPU per request, {connection}");
+        let name = format!("CPU per request, {connection}");
         figures.push(
-            Figure::new(what, Measure::median(&ours, "µs"))
+            Figure::new(name, Measure::median(&ours, "µs"))
                 .paired("wrk", Measure::median(&theirs, "µs"), ratio)
                 .target("at most 0.90 of wrk's", ratio <= 0.9),
         );
@@ -59,10 +59,11 @@ pub(crate) fn cpu(bench: &Bench) -> Outcome<Vec<Figure>> {
 }
 
 /// Returns the number of completed requests that wrk reports.
-fn requests(said: &str) -> Outcome<f64> {
-    said.lines()
+fn requests(output: &str) -> Outcome<f64> {
+    output
+        .lines()
         .find_map(|line| line.split_once(" requests in ")?.0.trim().parse().ok())
-        .ok_or_else(|| TaskError::Failed(format!("wrk did not say how many requests:\n{said}")))
+        .ok_or_else(|| TaskError::Failed(format!("wrk did not say how many requests:\n{output}")))
 }
 
 /// Peak resident memory after about one and about five million requests, by version of HTTP.

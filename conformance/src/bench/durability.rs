@@ -11,7 +11,7 @@ const ARGUMENTS: [&str; 2] = ["--nocapture", "--test-threads=2"];
 /// One figure for each store. A lost offer fails the test.
 pub(crate) fn durability(bench: &Bench) -> Outcome<Vec<Figure>> {
     let kills = bench.or_quick(1_000, 20);
-    let mut said = Vec::new();
+    let mut stores = Vec::new();
     let server = Postgres::start(&bench.site)?;
     let tests = Tests {
         package: "posthaste-broker",
@@ -22,13 +22,13 @@ pub(crate) fn durability(bench: &Bench) -> Outcome<Vec<Figure>> {
     stores::run(&bench.site, &server, &tests, |line| {
         // The line follows the progress dots of the test binary.
         let line = line.trim_start_matches('.');
-        let told = line.split_once(" writes acknowledged in ");
-        if let Some((store, writes)) = told.and_then(|(told, _)| told.split_once(": ")) {
-            said.push((store.to_owned(), writes.to_owned()));
+        let result = line.split_once(" writes acknowledged in ");
+        if let Some((store, writes)) = result.and_then(|(result, _)| result.split_once(": ")) {
+            stores.push((store.to_owned(), writes.to_owned()));
         }
     })?;
-    check(said.len() == 2, || {
-        format!("of two stores, these were tested: {said:?}")
+    check(stores.len() == 2, || {
+        format!("of two stores, these were tested: {stores:?}")
     })?;
     let figure = |(store, writes): &(String, String)| {
         let writes = writes.parse().map_err(|_| {
@@ -36,8 +36,8 @@ pub(crate) fn durability(bench: &Bench) -> Outcome<Vec<Figure>> {
                 "the test of {store} did not say how many writes: {writes}"
             ))
         })?;
-        let what = format!("{store}, {kills} kills: acknowledged writes that were lost");
-        Ok(Figure::new(what, Measure::part(0, writes, "writes")).target("none", true))
+        let name = format!("{store}, {kills} kills: acknowledged writes that were lost");
+        Ok(Figure::new(name, Measure::part(0, writes, "writes")).target("none", true))
     };
-    said.iter().map(figure).collect()
+    stores.iter().map(figure).collect()
 }

@@ -150,8 +150,8 @@ fn start(bench: &Bench) -> Outcome<LoggingServer> {
     let address = free_address()?;
     let port = address.port().to_string();
     let own = [python.as_str(), &script, &port, &file];
-    let words = [server(), real_time(), &own].concat();
-    let mut command = Command::new(words[0]);
-    let server = site.serve("events", command.args(&words[1..]), address)?;
+    let line = [server(), real_time(), &own].concat();
+    let mut command = Command::new(line[0]);
+    let server = site.serve("events", command.args(&line[1..]), address)?;
     Ok(LoggingServer { server, log })
 }

@@ -84,7 +84,7 @@ mod tests {
         let manifest = r#"{"figure":"a/1","numbers":{"p99_ms":9.4,"unknown":null}}"#;
         let figures = numbers("a/1", manifest).expect("it is JSON");
         assert_eq!(figures.len(), 1);
-        assert_eq!(figures[0].what, "a/1: p99_ms");
+        assert_eq!(figures[0].name, "a/1: p99_ms");
         assert!(figures[0].detail);
     }
 

@@ -68,10 +68,10 @@ pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Figure>> {
         }
     }
     let count = found.len() as u64;
-    let part = |what: &str, is_so: fn(&Found) -> bool| {
+    let part = |name: &str, is_so: fn(&Found) -> bool| {
         let number = found.iter().filter(|search| is_so(search)).count() as u64;
         let measure = Measure::part(number, count, "searches");
-        Figure::new(what, measure).target("none", number == 0)
+        Figure::new(name, measure).target("none", number == 0)
     };
     let mut figures: Vec<Figure> = found.iter().map(Found::figure).collect();
     figures.extend([
@@ -88,7 +88,7 @@ pub(crate) fn wire(bench: &Bench) -> Outcome<Vec<Figure>> {
 }
 
 struct Found {
-    what: String,
+    subject: String,
     report: LoadReport,
     /// `None` if no rate holds.
     truth: Option<f64>,
@@ -113,11 +113,11 @@ impl Found {
         let rate = |value| Measure::new(value, "requests/s");
         let truth = rate(self.truth.unwrap_or(0.0));
         let Some(low) = self.low() else {
-            return Figure::sentence(self.what.clone())
+            return Figure::sentence(self.subject.clone())
                 .remark("no rate is shown to hold")
                 .detail();
         };
-        let figure = Figure::new(self.what.clone(), rate(low)).peer("truth", truth);
+        let figure = Figure::new(self.subject.clone(), rate(low)).peer("truth", truth);
         let high = self.report.number("failed_at_per_s");
         let remark = high.map_or("no upper end".to_owned(), |high| {
             format!("fails at {high:.1}/s")
@@ -137,7 +137,7 @@ fn search(bench: &Bench, name: &str, seed: u64) -> Outcome<Found> {
     let report = bench.search(&url, &options, SEARCH)?;
     let truth = steady(&preset.spec(), preset.bound(), ArrivalProcess::Constant);
     Ok(Found {
-        what: format!("{name}, seed {seed}"),
+        subject: format!("{name}, seed {seed}"),
         report,
         truth: match truth {
             Truth::None => None,
@@ -169,11 +169,11 @@ pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Figure>> {
 fn of_case(case: &Value) -> Vec<Figure> {
     let name = case["case"].as_str().unwrap_or_default();
     let searches = case["searches"].as_u64().unwrap_or(0);
-    let share = |what: &str, key: &str, most: f64| {
+    let share = |name: &str, key: &str, most: f64| {
         // A missing key is a failure.
         let found = case[key].as_f64().unwrap_or(f64::NAN) / searches as f64;
         let measure = Measure::new(100.0 * found, "%").n(searches);
-        Figure::new(format!("{name}: {what}"), measure)
+        Figure::new(format!("{name}: {name}"), measure)
             .target(format!("at most {:.0} %", 100.0 * most), found <= most)
     };
     let mut figures = vec![

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::bench::pinned::{generator, micros, number, real_time, server};
-use crate::bench::proxies::{fill, nginx, words};
+use crate::bench::proxies::{fill, nginx, owned};
 use crate::bench::{Bench, Figure, Measure, in_turns, pair_ratio};
 use crate::error::{Outcome, TaskError, check};
 use crate::site::{Server, free_address};
@@ -83,9 +83,9 @@ impl Clients {
             .args(["-H", "content-type: application/grpc", "-d"])
             .arg(self.folder.join("request.bin"))
             .arg(server.url(METHOD));
-        let said = bench.site.run("h2load", &mut command, 120)?.stdout;
-        check(said.contains(&format!("{count} succeeded")), || {
-            format!("h2load: not every call succeeded:\n{said}")
+        let output = bench.site.run("h2load", &mut command, 120)?.stdout;
+        check(output.contains(&format!("{count} succeeded")), || {
+            format!("h2load: not every call succeeded:\n{output}")
         })?;
         Ok(("h2load", count.parse().expect("a number")))
     }
@@ -107,9 +107,9 @@ impl Clients {
             .args(["--connections", "10", "--concurrency", "50"])
             .args(["--total", count])
             .arg(server.address.to_string());
-        let said = bench.site.run("ghz", &mut command, 120)?.stdout;
-        let report: Value = serde_json::from_str(&said)
-            .map_err(|error| TaskError::Failed(format!("ghz: {error} in:\n{said}")))?;
+        let output = bench.site.run("ghz", &mut command, 120)?.stdout;
+        let report: Value = serde_json::from_str(&output)
+            .map_err(|error| TaskError::Failed(format!("ghz: {error} in:\n{output}")))?;
         let ok = report["statusCodeDistribution"]["OK"].as_u64().unwrap_or(0);
         check(ok.to_string() == count, || {
             format!(
@@ -134,12 +134,12 @@ fn origin(bench: &Bench) -> Outcome<Server> {
     let values = [("listen", listen.to_string())];
     let file = fill(site, "grpc-origin.conf", values.into_iter(), &folder)?;
     let own = nginx(site, &folder, &file)?;
-    let words: Vec<String> = words(real_time())
-        .chain(words(generator()))
+    let line: Vec<String> = owned(real_time())
+        .chain(owned(generator()))
         .chain(own)
         .collect();
-    let mut command = Command::new(&words[0]);
-    let command = command.args(&words[1..]).current_dir(&folder);
+    let mut command = Command::new(&line[0]);
+    let command = command.args(&line[1..]).current_dir(&folder);
     site.serve("grpc-origin", command, listen)
 }
 
@@ -175,14 +175,14 @@ fn start(bench: &Bench, origin: &Server, is_envoy: bool) -> Outcome<Server> {
         let python = tools::python(&site.checkout, "envoy", requirements)?;
         let program = python.with_file_name("envoy").display().to_string();
         let options = ["--concurrency", "1", "-l", "error", "-c", &file];
-        std::iter::once(program).chain(words(&options)).collect()
+        std::iter::once(program).chain(owned(&options)).collect()
     } else {
         let program = site.binary.display().to_string();
         let options = ["gateway", "--config", &file];
-        std::iter::once(program).chain(words(&options)).collect()
+        std::iter::once(program).chain(owned(&options)).collect()
     };
-    let words: Vec<String> = words(server()).chain(own).collect();
-    let mut command = Command::new(&words[0]);
-    let command = command.args(&words[1..]).current_dir(&folder);
+    let line: Vec<String> = owned(server()).chain(own).collect();
+    let mut command = Command::new(&line[0]);
+    let command = command.args(&line[1..]).current_dir(&folder);
     site.serve(name, command, listen)
 }

@@ -27,7 +27,7 @@ const CONNECTIONS: &str = "10";
 /// CPU time per unary call, beside ghz.
 pub(crate) fn grpc_load(bench: &Bench) -> Outcome<Vec<Figure>> {
     let shop = bench.bookshop(&[])?;
-    let book = Book::of(&bench.site, &shop)?;
+    let book = Book::first(&bench.site, &shop)?;
     let message = format!("{{\"isbn\":\"{}\",\"size\":\"SIZE_HELLO\"}}", book.isbn);
     let ghz = tools::go(&bench.site.checkout, "ghz", GHZ)?;
     let turns = bench.or_quick(7, 2);

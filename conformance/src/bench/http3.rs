@@ -74,9 +74,9 @@ fn of_oha(bench: &Bench, oha: &str, [connections, streams]: [&str; 2], url: &str
     let protocol = ["--http-version", "3", "--insecure"];
     let load = ["-c", connections, "-p", streams, "-z", duration];
     let form = ["--no-tui", "--output-format", "json", url];
-    let words = [generator(), &[oha], &protocol, &load, &form].concat();
-    let mut command = Command::new(words[0]);
-    let done = bench.site.run("oha", command.args(&words[1..]), 60)?;
+    let line = [generator(), &[oha], &protocol, &load, &form].concat();
+    let mut command = Command::new(line[0]);
+    let done = bench.site.run("oha", command.args(&line[1..]), 60)?;
     Ok(micros(done.cpu) / succeeded(&done.stdout)?)
 }
 
@@ -112,11 +112,11 @@ fn gtlsserver(bench: &Bench) -> Outcome<Server> {
         "--htdocs=pages",
     ];
     let listen = ["127.0.0.1", &port, "key.pem", "certificate.pem"];
-    let words = [server(), &own, &listen].concat();
-    let mut command = Command::new(words[0]);
+    let line = [server(), &own, &listen].concat();
+    let mut command = Command::new(line[0]);
     site.serve_quic(
         "gtlsserver",
-        command.args(&words[1..]).current_dir(&folder),
+        command.args(&line[1..]).current_dir(&folder),
         address,
     )
 }

@@ -30,7 +30,7 @@ pub(super) struct RunOrigin {
 
 impl RunOrigin {
     /// The commit of the checkout, with the suffix `-dirty` if tracked files differ from it.
-    pub(super) fn of(checkout: &Checkout) -> Outcome<Self> {
+    pub(super) fn from_checkout(checkout: &Checkout) -> Outcome<Self> {
         let logs = checkout.peer_folder("logs")?;
         let git = |arguments: &[&str]| {
             let mut git = Command::new("git");
@@ -136,11 +136,11 @@ impl Run {
     fn read(path: &Path) -> Outcome<Self> {
         let text = std::fs::read_to_string(path).map_err(|error| TaskError::at(path, error))?;
         let run: Self = serde_json::from_str(&text).map_err(|error| TaskError::at(path, error))?;
-        let place = format!("{}/{}-{}", run.bench, run.day(), run.commit);
+        let stem = format!("{}/{}-{}", run.bench, run.day(), run.commit);
         let own = path.with_extension("").display().to_string();
-        match own.rsplit_once(&place) {
+        match own.rsplit_once(&stem) {
             Some((before, rest)) if before.ends_with('/') && is_number(rest) => Ok(run),
-            _ => Err(TaskError::at(path, format!("holds a run of {place}"))),
+            _ => Err(TaskError::at(path, format!("holds a run of {stem}"))),
         }
     }
 }

@@ -38,16 +38,16 @@ pub(crate) fn marking(bench: &Bench) -> Outcome<Vec<Figure>> {
         ratios.sort_by(f64::total_cmp);
         let quarter = ratios.len() / 4;
         let [low, high] = [ratios[quarter], ratios[ratios.len() - 1 - quarter]];
-        let what = format!("CPU per request that asks for a mark, {connection} connections");
+        let name = format!("CPU per request that asks for a mark, {connection} connections");
         figures.extend([
-            Figure::new(&what, Measure::median(&with, "µs"))
+            Figure::new(&name, Measure::median(&with, "µs"))
                 .paired("without marks", Measure::median(&without, "µs"), ratio)
                 .target(
                     "at most 1.031 times: 97 % of the throughput",
                     ratio <= 1.0 / 0.97,
                 ),
             Figure::new(
-                format!("{what}: ratio of pairs"),
+                format!("{name}: ratio of pairs"),
                 Measure::new(ratio, "")
                     .between(low, high, Bounds::MiddleHalf)
                     .n(ratios.len() as u64),

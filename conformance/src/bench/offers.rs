@@ -47,16 +47,16 @@ pub(crate) fn offers(bench: &Bench) -> Outcome<Vec<Figure>> {
     added.sort_by(f64::total_cmp);
     let quarter = added.len() / 4;
     let (low, high) = (added[quarter], added[added.len() - 1 - quarter]);
-    let what = format!("CPU per request, routed by {OFFERS} offers");
+    let name = format!("CPU per request, routed by {OFFERS} offers");
     let ratio = pair_ratio(&with, &without);
     Ok(vec![
-        Figure::new(&what, Measure::median(&with, "µs")).paired(
+        Figure::new(&name, Measure::median(&with, "µs")).paired(
             "without offers",
             Measure::median(&without, "µs"),
             ratio,
         ),
         Figure::new(
-            format!("{what}: added, median of pairs"),
+            format!("{name}: added, median of pairs"),
             Measure::new(middle, "µs")
                 .between(low, high, Bounds::MiddleHalf)
                 .n(added.len() as u64),
@@ -113,9 +113,9 @@ fn gateway(site: &Site, name: &str, origin: &Server, broker: Option<&Server>) ->
     let file = site.logs.join(format!("{name}.toml"));
     tools::write(&file, text)?;
     let binary = site.binary.display().to_string();
-    let words = [server(), &[binary.as_str(), "gateway", "--config"]].concat();
-    let mut command = Command::new(words[0]);
-    site.serve(name, command.args(&words[1..]).arg(file), address)
+    let line = [server(), &[binary.as_str(), "gateway", "--config"]].concat();
+    let mut command = Command::new(line[0]);
+    site.serve(name, command.args(&line[1..]).arg(file), address)
 }
 
 /// Waits until a request is routed by its terms.

@@ -33,9 +33,9 @@ struct Runs {
     requests: u64,
 }
 
-/// Short runs. Their intervals of the statistic `what` of the response times should contain theory.
+/// Short runs. Their intervals of `statistic` of the response times should contain theory.
 struct Short {
-    what: &'static str,
+    statistic: &'static str,
     laws: [Runs; 4],
 }
 
@@ -46,7 +46,7 @@ struct Short {
 /// runs: shorter, with longer services.
 const SHORT: [Short; 2] = [
     Short {
-        what: "mean",
+        statistic: "mean",
         laws: [
             runs("md1", 0.5, 100, 75, 8_600),
             runs("md1", 0.7, 42, 75, 30_000),
@@ -55,7 +55,7 @@ const SHORT: [Short; 2] = [
         ],
     },
     Short {
-        what: "p99",
+        statistic: "p99",
         laws: [
             runs("md1", 0.5, 66, 75, 34_000),
             runs("md1", 0.7, 27, 75, 118_000),
@@ -248,10 +248,10 @@ fn side_by_side(bench: &Bench, laws: &[Runs]) -> Outcome<Vec<Vec<LoadReport>>> {
 /// Coverage of theory by the intervals of many short runs, and the share of rejected requests.
 pub(crate) fn coverage(bench: &Bench) -> Outcome<Vec<Figure>> {
     let mut figures = Vec::new();
-    for Short { what, laws } in &SHORT {
+    for Short { statistic, laws } in &SHORT {
         let reports = side_by_side(bench, laws)?;
         figures.extend(instrument(&reports)?);
-        figures.extend(covered(what, laws, &reports)?);
+        figures.extend(covered(statistic, laws, &reports)?);
     }
     for reports in side_by_side(bench, &[FULL])? {
         figures.push(turned_away(&reports)?);
@@ -300,11 +300,11 @@ fn instrument(reports: &[Vec<LoadReport>]) -> Outcome<[Figure; 2]> {
 
 /// Share of runs with theory inside the interval, and the width of the interval. The target applies to the share over
 /// all laws, because that of one law scatters by 2.5 %.
-fn covered(what: &str, laws: &[Runs], reports: &[Vec<LoadReport>]) -> Outcome<Vec<Figure>> {
+fn covered(statistic: &str, laws: &[Runs], reports: &[Vec<LoadReport>]) -> Outcome<Vec<Figure>> {
     let mut figures = Vec::new();
     let (mut all_hits, mut all_runs) = (0.0, 0);
     for (runs, reports) in laws.iter().zip(reports) {
-        let (hits, own) = covered_by(runs, reports, what)?;
+        let (hits, own) = covered_by(runs, reports, statistic)?;
         all_hits += hits;
         all_runs += reports.len() as u64;
         figures.extend(own);
@@ -312,7 +312,7 @@ fn covered(what: &str, laws: &[Runs], reports: &[Vec<LoadReport>]) -> Outcome<Ve
     let share = 100.0 * all_hits / number(all_runs);
     figures.push(
         Figure::new(
-            format!("all laws, {what}: intervals that hold theory"),
+            format!("all laws, {statistic}: intervals that hold theory"),
             Measure::new(share, "%").n(all_runs),
         )
         .target("93 to 97 %", (93.0..=97.0).contains(&share)),
@@ -320,10 +320,10 @@ fn covered(what: &str, laws: &[Runs], reports: &[Vec<LoadReport>]) -> Outcome<Ve
     Ok(figures)
 }
 
-/// The same for one law and the statistic `what`: the number of hits, and the figures.
-fn covered_by(runs: &Runs, reports: &[LoadReport], what: &str) -> Outcome<(f64, [Figure; 3])> {
+/// The same for one law and `statistic`: the number of hits, and the figures.
+fn covered_by(runs: &Runs, reports: &[LoadReport], statistic: &str) -> Outcome<(f64, [Figure; 3])> {
     let theory = runs.theory()?;
-    let theory = if what == "mean" {
+    let theory = if statistic == "mean" {
         theory.mean
     } else {
         theory.p99
@@ -331,11 +331,11 @@ fn covered_by(runs: &Runs, reports: &[LoadReport], what: &str) -> Outcome<(f64, 
     let (mut hits, mut below) = (0.0, 0);
     let (mut values, mut widths, mut sent) = (Vec::new(), Vec::new(), 0);
     for report in reports {
-        let value = report.number(&format!("response_time_ms/{what}"))?;
+        let value = report.number(&format!("response_time_ms/{statistic}"))?;
         values.push(value);
         sent += report.intended()?;
         // A run too short for an interval covers nothing.
-        let Some((low, high)) = report.interval(&format!("response_time_ms/{what}_interval"))
+        let Some((low, high)) = report.interval(&format!("response_time_ms/{statistic}_interval"))
         else {
             widths.push(f64::INFINITY);
             continue;
@@ -352,18 +352,24 @@ fn covered_by(runs: &Runs, reports: &[LoadReport], what: &str) -> Outcome<(f64, 
     Ok((
         hits,
         [
-            Figure::new(format!("{name}, {what}: intervals that hold theory"), share)
-                .remark(format!("{below} of the others lie below"))
-                .detail(),
             Figure::new(
-                format!("{name}, {what}: mean of the runs"),
+                format!("{name}, {statistic}: intervals that hold theory"),
+                share,
+            )
+            .remark(format!("{below} of the others lie below"))
+            .detail(),
+            Figure::new(
+                format!("{name}, {statistic}: mean of the runs"),
                 Measure::new(mean(&values), "ms").n(count),
             )
             .peer("theory", Measure::new(theory, "ms"))
             .detail(),
-            Figure::new(format!("{name}, {what}: width of the intervals"), width)
-                .target("under 10 %", narrow)
-                .remark(format!("{requests} requests a run")),
+            Figure::new(
+                format!("{name}, {statistic}: width of the intervals"),
+                width,
+            )
+            .target("under 10 %", narrow)
+            .remark(format!("{requests} requests a run")),
         ],
     ))
 }
@@ -376,10 +382,10 @@ fn near_the_limit(runs: &Runs, reports: &[LoadReport]) -> Outcome<Vec<Figure>> {
         .map(LoadReport::intended)
         .sum::<Outcome<u64>>()?;
     let mut figures = Vec::new();
-    for (what, theory) in [("mean", theory.mean), ("p99", theory.p99)] {
+    for (statistic, theory) in [("mean", theory.mean), ("p99", theory.p99)] {
         let values = reports
             .iter()
-            .map(|report| report.number(&format!("response_time_ms/{what}")))
+            .map(|report| report.number(&format!("response_time_ms/{statistic}")))
             .collect::<Outcome<Vec<_>>>()?;
         let measured = mean(&values);
         let off = 100.0 * (measured / theory - 1.0);
@@ -388,7 +394,7 @@ fn near_the_limit(runs: &Runs, reports: &[LoadReport]) -> Outcome<Vec<Figure>> {
         let error = 1.96 * (squares / (count - 1.0) / count).sqrt();
         figures.push(
             Figure::new(
-                format!("{}, {what} of long runs", runs.name()),
+                format!("{}, {statistic} of long runs", runs.name()),
                 Measure::new(measured, "ms")
                     .between(measured - error, measured + error, Bounds::Interval95)
                     .n(values.len() as u64),

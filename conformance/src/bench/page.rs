@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
+use crate::bench::figure_text::{cells, measured, peers, ratios, target};
 use crate::bench::kept::runs;
 use crate::bench::list::{AREAS, Area};
 use crate::bench::result::{Figure, Machine, Run};
-use crate::bench::words::{cells, measured, peers, ratios, target};
 use crate::error::Outcome;
 
 /// The page in the checkout.
@@ -86,7 +86,7 @@ fn section(area: &Area, rows: &[Row<'_>], machines: &[&Machine]) -> String {
         let machine = machines
             .iter()
             .position(is_its)
-            .map_or(0, |place| place + 1);
+            .map_or(0, |index| index + 1);
         section += &row.text(&row.label(&mut commands), machine);
         section.push('\n');
     }
@@ -122,7 +122,7 @@ fn rows<'a>(area: &Area, runs: &'a [Run]) -> Vec<Row<'a>> {
         let runs = runs.iter().filter(|run| run.bench == *name);
         let rows: Vec<Row<'_>> = runs.flat_map(figures).collect();
         latest(rows, |row| {
-            (row.command().to_owned(), row.figure.what.clone())
+            (row.command().to_owned(), row.figure.name.clone())
         })
     });
     of_benchmarks.chain(of_others).collect()
@@ -133,7 +133,7 @@ fn latest<T, K: PartialEq>(all: Vec<T>, key: impl Fn(&T) -> K) -> Vec<T> {
     let mut latest: Vec<T> = Vec::new();
     for element in all {
         match latest.iter().position(|other| key(other) == key(&element)) {
-            Some(place) => latest[place] = element,
+            Some(index) => latest[index] = element,
             None => latest.push(element),
         }
     }
@@ -164,26 +164,26 @@ impl<'a> Row<'a> {
             return command.to_owned();
         }
         let known = commands.iter().position(|other| *other == command);
-        let place = known.unwrap_or_else(|| {
+        let index = known.unwrap_or_else(|| {
             commands.push(command);
             commands.len() - 1
         });
-        format!("{}", place + 1)
+        format!("{}", index + 1)
     }
 
     fn text(&self, label: &str, machine: usize) -> String {
         let Self { run, figure } = self;
-        let what = match figure.remark.as_str() {
-            "" => figure.what.clone(),
-            remark => format!("{} ({remark})", figure.what),
+        let name = match figure.remark.as_str() {
+            "" => figure.name.clone(),
+            remark => format!("{} ({remark})", figure.name),
         };
         let target = match target(figure) {
             ("", _) => String::new(),
-            (words, holds) => format!("{words}: {holds}"),
+            (text, holds) => format!("{text}: {holds}"),
         };
         cells([
             label.to_owned(),
-            what,
+            name,
             target,
             measured(figure),
             peers(figure),
@@ -229,30 +229,30 @@ mod tests {
 
     #[test]
     fn the_latest_run_counts() {
-        let of = |date, value| {
+        let row = |date, value| {
             let figure = Figure::new("memory", Measure::new(value, "MiB")).target("32 MiB", false);
             run("memory", date, figure)
         };
-        let rows = rows_of(&[of("2026-11", 40.0), of("2026-11-25", 33.0)]);
+        let rows = rows_of(&[row("2026-11", 40.0), row("2026-11-25", 33.0)]);
         let expected = "| `memory` | memory | 32 MiB: **missed** | 33 MiB |  |  | 2026-11-25 | 1 |";
         assert_eq!(rows, [expected]);
     }
 
     #[test]
     fn figures_of_other_commands_are_the_latest_of_each() {
-        let of = |date, what: &str, value| {
+        let row_named = |date, name: &str, value| {
             let mut run = run(
                 "load-by-hand",
                 date,
-                Figure::new(what, Measure::new(value, "")),
+                Figure::new(name, Measure::new(value, "")),
             );
             run.figures[0].command = "callgrind".to_owned();
             run
         };
         let runs = [
-            of("2026-11-22", "a", 1.0),
-            of("2026-11-23", "b", 2.0),
-            of("2026-11-24", "a", 3.0),
+            row_named("2026-11-22", "a", 1.0),
+            row_named("2026-11-23", "b", 2.0),
+            row_named("2026-11-24", "a", 3.0),
         ];
         let expected = [
             "| 1 | a |  | 3 |  |  | 2026-11-24 | 1 |",

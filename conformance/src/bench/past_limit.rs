@@ -30,9 +30,9 @@ pub(crate) fn overload(bench: &Bench) -> Outcome<Vec<Figure>> {
             duration,
             "--json",
         ];
-        let said = in_namespace(&bench.site, &chore, 120)?;
-        let run: serde_json::Value = serde_json::from_str(said.trim())
-            .map_err(|error| TaskError::Failed(format!("{error} in {said}")))?;
+        let output = in_namespace(&bench.site, &chore, 120)?;
+        let run: serde_json::Value = serde_json::from_str(output.trim())
+            .map_err(|error| TaskError::Failed(format!("{error} in {output}")))?;
         let get = |name: &str| run[name].as_f64().unwrap_or(f64::NAN);
         let share = get("attempted") / get("intended");
         let (lost, drops) = (
@@ -40,8 +40,8 @@ pub(crate) fn overload(bench: &Bench) -> Outcome<Vec<Figure>> {
             get("listen_drops"),
         );
         let twice = get("syn_retransmissions");
-        let figure = |what: &str, value, unit| {
-            Figure::new(format!("{factor}x: {what}"), Measure::new(value, unit))
+        let figure = |name: &str, value, unit| {
+            Figure::new(format!("{factor}x: {name}"), Measure::new(value, unit))
         };
         figures.extend([
             figure("attempts over intentions", share, "")

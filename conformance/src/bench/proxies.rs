@@ -76,8 +76,8 @@ pub(crate) fn proxies(bench: &Bench) -> Outcome<Vec<Figure>> {
             };
             let cost = Figure::new(format!("CPU per request, gzip, {size}, {which}"), ours);
             let length_of = |length: u64| Measure::new(number(length), "B");
-            let what = format!("bytes of it, gzip, {size}, {which}");
-            let content = Figure::new(what, length_of(*length));
+            let name = format!("bytes of it, gzip, {size}, {which}");
+            let content = Figure::new(name, length_of(*length));
             figures.extend([
                 peers(cost, &nginx, &haproxy).target(format!("at most {bar:.2} of nginx's"), holds),
                 peers(content, &length_of(bytes[2]), &length_of(bytes[3]))
@@ -136,10 +136,11 @@ impl StartedProxies {
             .arg("--data-binary")
             .arg(format!("@{}", request(bench, operation)?.display()))
             .arg(url);
-        let said = bench.site.run("curl", &mut command, 20)?.stdout;
-        said.trim()
+        let output = bench.site.run("curl", &mut command, 20)?.stdout;
+        output
+            .trim()
             .parse()
-            .map_err(|_| TaskError::Failed(format!("curl says {said:?}")))
+            .map_err(|_| TaskError::Failed(format!("curl says {output:?}")))
     }
 }
 
@@ -172,11 +173,11 @@ impl BenchProxy {
         let own = self.packing(packs).into_iter().chain(self.own());
         let values = common.into_iter().chain(own);
         let file = fill(site, self.configuration(), values, &folder)?;
-        let words: Vec<String> = words(server())
-            .chain(self.words(site, &folder, &file)?)
+        let line: Vec<String> = owned(server())
+            .chain(self.command_line(site, &folder, &file)?)
             .collect();
-        let mut command = Command::new(&words[0]);
-        let command = command.args(&words[1..]).current_dir(&folder);
+        let mut command = Command::new(&line[0]);
+        let command = command.args(&line[1..]).current_dir(&folder);
         site.serve(self.name(), command, listen)
     }
 
@@ -224,7 +225,7 @@ impl BenchProxy {
     }
 
     /// The command that runs it with `file`.
-    fn words(self, site: &Site, folder: &Path, file: &Path) -> Outcome<Vec<String>> {
+    fn command_line(self, site: &Site, folder: &Path, file: &Path) -> Outcome<Vec<String>> {
         let checkout = &site.checkout;
         let (program, options): (PathBuf, &[&str]) = match self {
             Self::Gateway | Self::Anew | Self::Marking => {
@@ -244,12 +245,12 @@ impl BenchProxy {
         };
         let own = [program.display().to_string()];
         let file = [file.display().to_string()];
-        Ok(own.into_iter().chain(words(options)).chain(file).collect())
+        Ok(own.into_iter().chain(owned(options)).chain(file).collect())
     }
 }
 
-pub(super) fn words<'a>(words: &'a [&str]) -> impl Iterator<Item = String> + use<'a> {
-    words.iter().map(ToString::to_string)
+pub(super) fn owned<'a>(parts: &'a [&str]) -> impl Iterator<Item = String> + use<'a> {
+    parts.iter().map(ToString::to_string)
 }
 
 /// A file of `conformance/programs/proxies` in `folder`, with each `{{key}}` replaced by its value.
@@ -273,14 +274,14 @@ pub(super) fn fill(
 
 pub(super) fn nginx(site: &Site, folder: &Path, file: &Path) -> Outcome<Vec<String>> {
     let program = tools::debian(&site.checkout, "nginx", "nginx-light")?;
-    let words = [
+    let parts = [
         program.as_path(),
         "-p".as_ref(),
         folder,
         "-c".as_ref(),
         file,
     ];
-    Ok(words
+    Ok(parts
         .iter()
         .map(|word| word.display().to_string())
         .collect())
@@ -323,17 +324,17 @@ pub(super) fn origin(bench: &Bench) -> Outcome<Server> {
     let listen = free_address()?;
     let values = [("listen", listen.to_string())];
     let file = fill(site, "origin.conf", values.into_iter(), &folder)?;
-    let words = nginx(site, &folder, &file)?;
+    let line = nginx(site, &folder, &file)?;
     // Real-time priority, so that the generator on the same core does not delay it: its time slices are milliseconds.
     // At 21,000/s that lowered p99 from 4.8 to 1.4 ms for HAProxy and from 6.1 to 2.3 ms for the gateway.
-    let words: Vec<String> = self::words(real_time())
-        .chain(self::words(generator()))
-        .chain(words)
+    let line: Vec<String> = self::owned(real_time())
+        .chain(self::owned(generator()))
+        .chain(line)
         .collect();
-    let mut command = Command::new(&words[0]);
+    let mut command = Command::new(&line[0]);
     let origin = site.serve(
         "origin",
-        command.args(&words[1..]).current_dir(&folder),
+        command.args(&line[1..]).current_dir(&folder),
         listen,
     )?;
     check(pages.join("BookLite.xml").exists(), || {

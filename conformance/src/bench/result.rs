@@ -1,6 +1,6 @@
 //! A benchmark's run as data: the machine, and figures with their spread, peers and targets.
 //!
-//! Numbers are numbers with units. The table at the terminal and the page in docs/ are derived from them (`words`,
+//! Numbers are numbers with units. The table at the terminal and the page in docs/ are derived from them (`figure_text`,
 //! `page`). A run is kept as `conformance/results/<bench>/<date>-<commit>.json` (`kept`).
 
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,8 @@ pub(crate) struct Machine {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Figure {
-    pub(crate) what: String,
+    #[serde(rename = "what")]
+    pub(crate) name: String,
     /// Absent for a statement that holds or not, and for a failed measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ours: Option<Measure>,
@@ -65,8 +66,8 @@ pub(crate) struct Measure {
     /// The median if `n` measurements were made, otherwise the only value.
     pub(crate) value: f64,
     /// The total that `value` is a part of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) of: Option<u64>,
+    #[serde(rename = "of", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) total: Option<u64>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) unit: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +114,8 @@ pub(crate) struct BenchPeer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Target {
-    pub(crate) words: String,
+    #[serde(rename = "words")]
+    pub(crate) text: String,
     pub(crate) holds: bool,
 }
 
@@ -134,7 +136,7 @@ impl Measure {
     pub(crate) fn new(value: f64, unit: &str) -> Self {
         Self {
             value: rounded(value),
-            of: None,
+            total: None,
             unit: unit.to_owned(),
             spread: None,
             n: None,
@@ -153,7 +155,7 @@ impl Measure {
     /// A part of a total.
     pub(crate) fn part(value: u64, total: u64, unit: &str) -> Self {
         Self {
-            of: Some(total),
+            total: Some(total),
             ..Self::new(value as f64, unit)
         }
     }
@@ -173,8 +175,8 @@ impl Measure {
 
 impl Figure {
     /// A figure. A value of NaN counts as not measured.
-    pub(crate) fn new(what: impl Into<String>, ours: Measure) -> Self {
-        let figure = Self::sentence(what);
+    pub(crate) fn new(name: impl Into<String>, ours: Measure) -> Self {
+        let figure = Self::sentence(name);
         if ours.value.is_finite() {
             Self {
                 ours: Some(ours),
@@ -186,9 +188,9 @@ impl Figure {
     }
 
     /// A statement without a number, which holds or not.
-    pub(crate) fn sentence(what: impl Into<String>) -> Self {
+    pub(crate) fn sentence(name: impl Into<String>) -> Self {
         Self {
-            what: what.into(),
+            name: name.into(),
             ours: None,
             peers: Vec::new(),
             target: None,
@@ -216,9 +218,9 @@ impl Figure {
         self
     }
 
-    pub(crate) fn target(mut self, words: impl Into<String>, holds: bool) -> Self {
-        let words = words.into();
-        self.target = Some(Target { words, holds });
+    pub(crate) fn target(mut self, text: impl Into<String>, holds: bool) -> Self {
+        let text = text.into();
+        self.target = Some(Target { text, holds });
         self
     }
 

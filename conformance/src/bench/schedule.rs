@@ -150,9 +150,9 @@ fn poisson(bench: &Bench) -> Outcome<[Figure; 2]> {
     let test = exponential_gaps(&all, mean)
         .ok_or_else(|| TaskError::Failed("no gap between arrivals".into()))?;
     let figure = |name: &str, value| {
-        let what =
+        let name =
             format!("Poisson at {rate}/s, {generators} generators: Anderson-Darling, {name}");
-        Figure::new(what, Measure::new(value, "").n(all.len() as u64))
+        Figure::new(name, Measure::new(value, "").n(all.len() as u64))
     };
     Ok([
         figure("p", test.p_value).target("above 0.05", test.p_value > 0.05),

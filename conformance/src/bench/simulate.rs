@@ -86,8 +86,8 @@ fn threads(bench: &Bench) -> Outcome<Figure> {
         Ok(ours(bench, &[LOSSY.as_slice(), &own].concat())?.stdout)
     };
     let same = on("1")? == on("7")?;
-    let what = format!("{count} transactions with 2 % loss on 1 and on 7 threads: byte-identical");
-    Ok(Figure::sentence(what).target("yes", same))
+    let name = format!("{count} transactions with 2 % loss on 1 and on 7 threads: byte-identical");
+    Ok(Figure::sentence(name).target("yes", same))
 }
 
 /// The same transactions in ns-3, in turns.
@@ -123,10 +123,10 @@ fn ns3(bench: &Bench) -> Outcome<Vec<Figure>> {
     };
     let [every, single] = in_turns(bench.or_quick(5, 2), [&mut every, &mut single])?;
     let lossy = "Author at 2 % loss, profile rfc";
-    let faster = |what: &str, ours: &[f64], theirs: &[f64]| {
+    let faster = |name: &str, ours: &[f64], theirs: &[f64]| {
         let [ours, theirs] = [ours, theirs].map(|rates| Measure::median(rates, PER_SECOND));
         let holds = ours.value >= TIMES * theirs.value;
-        Figure::new(format!("{lossy}: {what}"), ours)
+        Figure::new(format!("{lossy}: {name}"), ours)
             .peer("ns-3", theirs)
             .target("at least 150 times ns-3's", holds)
     };
@@ -151,14 +151,14 @@ fn positions(bench: &Bench, program: &str, ends: &[&str]) -> Outcome<Vec<Figure>
     let (mut farthest, mut figures) = (0.0f64, Vec::new());
     for position in 0..=POSITIONS {
         let own = mean(&document["cases"][position as usize])?;
-        let place = format!("--position={position}");
-        let mut options = [&QUICK_NS3[..], &[place.as_str()]].concat();
+        let option = format!("--position={position}");
+        let mut options = [&QUICK_NS3[..], &[option.as_str()]].concat();
         if position == SYN_ACK {
             options.push("--window=1");
         }
         let peer = times(&theirs(bench, program, &options)?)?[0];
-        let what = format!("response time at 10 Mbit/s, 10 ms, a loss at position {position}");
-        let figure = Figure::new(what, Measure::new(own, "ms"));
+        let name = format!("response time at 10 Mbit/s, 10 ms, a loss at position {position}");
+        let figure = Figure::new(name, Measure::new(own, "ms"));
         let figure = figure.peer("ns-3", Measure::new(peer, "ms")).detail();
         if position == DEPARTS {
             figures.push(figure.remark("ns-3 departs from RFC 5681 and RFC 6298"));
@@ -167,11 +167,11 @@ fn positions(bench: &Bench, program: &str, ends: &[&str]) -> Outcome<Vec<Figure>
             figures.push(figure);
         }
     }
-    let what = format!(
+    let name = format!(
         "response times at 10 Mbit/s, 10 ms, a loss at each position but {DEPARTS}: farthest from ns-3's"
     );
     let farthest_of_all = Measure::new(100.0 * farthest, "%");
-    figures.push(Figure::new(what, farthest_of_all).target("within 2 %", farthest <= APART));
+    figures.push(Figure::new(name, farthest_of_all).target("within 2 %", farthest <= APART));
     Ok(figures)
 }
 
@@ -194,10 +194,10 @@ fn ours(bench: &Bench, options: &[&str]) -> Outcome<Finished> {
     let one = ["--json", "--threads", "1"];
     let given = options.contains(&"--threads");
     let own: &[&str] = if given { &one[..1] } else { &one };
-    let words = [generator(), &[program.as_str(), "simulate"], own, options].concat();
+    let line = [generator(), &[program.as_str(), "simulate"], own, options].concat();
     bench
         .site
-        .run("simulate", Command::new(words[0]).args(&words[1..]), 600)
+        .run("simulate", Command::new(line[0]).args(&line[1..]), 600)
 }
 
 /// Runs `posthaste simulate` as usual, on every core.
@@ -209,10 +209,10 @@ fn on_every_core(bench: &Bench, options: &[&str]) -> Outcome<Finished> {
 
 /// Runs ns-3 on the other core.
 fn theirs(bench: &Bench, program: &str, options: &[&str]) -> Outcome<Finished> {
-    let words = [server(), &[program], options].concat();
+    let line = [server(), &[program], options].concat();
     bench
         .site
-        .run("ns-3", Command::new(words[0]).args(&words[1..]), 600)
+        .run("ns-3", Command::new(line[0]).args(&line[1..]), 600)
 }
 
 /// Transactions per second of CPU time.

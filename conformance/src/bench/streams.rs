@@ -41,9 +41,9 @@ pub(crate) fn cpu(bench: &Bench) -> Outcome<Vec<Figure>> {
                     length,
                     &url,
                 ];
-                let words = [generator(), &own].concat();
-                let mut command = Command::new(words[0]);
-                let done = bench.site.run("h2load", command.args(&words[1..]), 60)?;
+                let line = [generator(), &own].concat();
+                let mut command = Command::new(line[0]);
+                let done = bench.site.run("h2load", command.args(&line[1..]), 60)?;
                 Ok(micros(done.cpu) / succeeded(&done.stdout)?)
             };
             let clients = number_of(connections) * number_of(streams);
@@ -57,9 +57,9 @@ pub(crate) fn cpu(bench: &Bench) -> Outcome<Vec<Figure>> {
             };
             let [theirs, ours] = in_turns(bench.or_quick(7, 2), [&mut theirs, &mut ours])?;
             let ratio = pair_ratio(&ours, &theirs);
-            let what = format!("CPU per request, {transport}, {shape}");
+            let name = format!("CPU per request, {transport}, {shape}");
             figures.push(
-                Figure::new(what, Measure::median(&ours, "µs"))
+                Figure::new(name, Measure::median(&ours, "µs"))
                     .paired("h2load", Measure::median(&theirs, "µs"), ratio)
                     .target(format!("at most {BAR:.2} of h2load's"), ratio <= BAR),
             );
@@ -73,14 +73,15 @@ fn number_of(text: &str) -> u32 {
 }
 
 /// The number of requests that h2load reports as succeeded.
-fn succeeded(said: &str) -> Outcome<f64> {
-    let count = said
+fn succeeded(output: &str) -> Outcome<f64> {
+    let count = output
         .split(" succeeded")
         .next()
         .and_then(|text| text.rsplit(' ').next());
     let count = count.and_then(|text| text.parse().ok());
-    count
-        .ok_or_else(|| TaskError::Failed(format!("h2load did not say how many succeeded:\n{said}")))
+    count.ok_or_else(|| {
+        TaskError::Failed(format!("h2load did not say how many succeeded:\n{output}"))
+    })
 }
 
 /// nghttpd with a page of 1,024 bytes, on the server's core.
@@ -100,11 +101,11 @@ pub(crate) fn nghttpd(bench: &Bench, is_secure: bool) -> Outcome<Server> {
     } else {
         &["--no-tls", &port]
     };
-    let words = [server(), &own, security].concat();
-    let mut command = Command::new(words[0]);
+    let line = [server(), &own, security].concat();
+    let mut command = Command::new(line[0]);
     site.serve(
         "nghttpd",
-        command.args(&words[1..]).current_dir(&folder),
+        command.args(&line[1..]).current_dir(&folder),
         address,
     )
 }

@@ -52,16 +52,16 @@ pub(crate) fn tails(bench: &Bench) -> Outcome<Vec<Figure>> {
     ] {
         let mut seen: [TailResult; PROXIES.len()] = Default::default();
         for round in 0..rounds {
-            let mut turn: Vec<usize> = (0..PROXIES.len()).collect();
+            let mut order: Vec<usize> = (0..PROXIES.len()).collect();
             // Rotates the order in each round.
-            turn.rotate_left(round % PROXIES.len());
-            for place in turn {
-                let fresh = anew.then(|| start(PROXIES[place])).transpose()?;
-                let server = fresh.as_ref().unwrap_or(&begun[place]);
-                seen[place].run(bench, server, &body, rate)?;
+            order.rotate_left(round % PROXIES.len());
+            for index in order {
+                let fresh = anew.then(|| start(PROXIES[index])).transpose()?;
+                let server = fresh.as_ref().unwrap_or(&begun[index]);
+                seen[index].run(bench, server, &body, rate)?;
             }
         }
-        figures.extend(of(
+        figures.extend(figures_of(
             &seen,
             &format!("proxies {since}"),
             &format!("{rate:.0}/s"),
@@ -73,12 +73,12 @@ pub(crate) fn tails(bench: &Bench) -> Outcome<Vec<Figure>> {
 /// The gateway's tails compared with HAProxy's, round by round, because a stall of the machine makes one of them ten
 /// times as long. Most stalls were a daemon of the kernel (`kdamond`) that occasionally takes a core for 4 to 15 ms,
 /// from all proxies alike.
-fn of(seen: &[TailResult; PROXIES.len()], when: &str, rate: &str) -> [Figure; 4] {
-    let figure = |what: &str, unit, values: fn(&TailResult) -> &[f64]| {
+fn figures_of(seen: &[TailResult; PROXIES.len()], when: &str, rate: &str) -> [Figure; 4] {
+    let figure = |name: &str, unit, values: fn(&TailResult) -> &[f64]| {
         let [ours, haproxy, nginx] = seen
             .each_ref()
             .map(|seen| Measure::median(values(seen), unit));
-        Figure::new(format!("{what}, plain replies of 3.4 KB, {when}"), ours)
+        Figure::new(format!("{name}, plain replies of 3.4 KB, {when}"), ours)
             .peer("HAProxy", haproxy)
             .peer("nginx", nginx)
             .remark(rate)

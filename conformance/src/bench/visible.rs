@@ -36,7 +36,7 @@ pub(crate) fn visible(bench: &Bench) -> Outcome<Vec<Figure>> {
             |times: &[f64], share| Measure::new(quantile(times, share), "ms").n(times.len() as u64);
         Ok::<_, TaskError>([at(&seen, 0.99), at(&seen, 0.5), at(&replied, 0.99)])
     };
-    let figure = |what: &str, measure| Figure::new(format!("changes at 200/s: {what}"), measure);
+    let figure = |name: &str, measure| Figure::new(format!("changes at 200/s: {name}"), measure);
     let [p99, p50, reply] = measure(&far)?;
     let holds = p99.value <= BAR;
     let [here, ..] = measure(&near)?;
@@ -129,8 +129,8 @@ fn milliseconds(from: Instant, to: Instant) -> f64 {
 fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let place = (sorted.len() as f64 * share) as usize;
-    sorted.get(place).copied().unwrap_or(f64::NAN)
+    let index = (sorted.len() as f64 * share) as usize;
+    sorted.get(index).copied().unwrap_or(f64::NAN)
 }
 
 fn broken(error: impl std::fmt::Display) -> TaskError {

@@ -32,12 +32,12 @@ impl Bench {
             .path("conformance/programs/arrivals/witness.py");
         let start = |core: &usize| {
             let mut command = std::process::Command::new(&python);
-            let words = [core.to_string(), period.to_string()];
-            let command = command.arg(&script).args(words);
+            let arguments = [core.to_string(), period.to_string()];
+            let command = command.arg(&script).args(arguments);
             let running = Running::start("witness", command, &self.site.logs)?;
             // It prints its priority first, and is then ready.
             let patience = Instant::now() + Duration::from_secs(30);
-            while running.words().is_empty() {
+            while running.output().is_empty() {
                 let late = running.has_ended() || Instant::now() > patience;
                 check(!late, || "the witness does not start".into())?;
                 std::thread::sleep(Duration::from_millis(10));
@@ -57,20 +57,20 @@ impl Bench {
 impl Witness {
     /// Stops it and returns the pauses.
     pub(crate) fn end(self) -> Pauses {
-        let said: Vec<String> = self.0.iter().map(Running::words).collect();
-        Pauses::read(&said.concat())
+        let output: Vec<String> = self.0.iter().map(Running::output).collect();
+        Pauses::read(&output.concat())
     }
 }
 
 impl Pauses {
-    fn read(said: &str) -> Self {
+    fn read(output: &str) -> Self {
         let pause = |line: &str| {
             let (from, to) = line.split_once(' ')?;
             Some((from.parse().ok()?, to.parse().ok()?))
         };
         Self {
-            priority: said.lines().next().unwrap_or("priority unknown").into(),
-            list: said.lines().filter_map(pause).collect(),
+            priority: output.lines().next().unwrap_or("priority unknown").into(),
+            list: output.lines().filter_map(pause).collect(),
         }
     }
 
@@ -83,8 +83,8 @@ impl Pauses {
     pub(crate) fn figure(&self) -> Figure {
         let longest = self.list.iter().map(|(from, to)| to - from).max();
         let longest = longest.unwrap_or(0) as f64 / 1e6;
-        let what = "pauses of a core: the longest";
-        Figure::new(what, Measure::new(longest, "ms").n(self.list.len() as u64))
+        let name = "pauses of a core: the longest";
+        Figure::new(name, Measure::new(longest, "ms").n(self.list.len() as u64))
             .remark(format!("seen by a witness ({})", self.priority))
             .detail()
     }
@@ -96,8 +96,9 @@ mod tests {
 
     #[test]
     fn the_witness_is_understood() {
-        let said = "priority real-time\n1000 2500\nTraceback: 3 4\npriority real-time\n5000 7000\n";
-        let pauses = Pauses::read(said);
+        let output =
+            "priority real-time\n1000 2500\nTraceback: 3 4\npriority real-time\n5000 7000\n";
+        let pauses = Pauses::read(output);
         assert_eq!(pauses.list, [(1000, 2500), (5000, 7000)]);
         assert!(pauses.hit(0, 1001) && pauses.hit(2000, 2001) && pauses.hit(1, 9000));
         assert!(!pauses.hit(2500, 5000));

@@ -79,10 +79,10 @@ fn load(site: &Site, url: &str, bounds: &str) -> Outcome<Option<i32>> {
         .env("ARGS", "--allow-late --timeout 10s")
         .env("GITHUB_STEP_SUMMARY", &summary);
     let ended = Running::start("step", &mut step, &site.logs)?.finish(Duration::from_secs(60))?;
-    let told = std::fs::read_to_string(&summary).map_err(|error| TaskError::at(&summary, error))?;
-    check(told.contains("errors"), || {
+    let text = std::fs::read_to_string(&summary).map_err(|error| TaskError::at(&summary, error))?;
+    check(text.contains("errors"), || {
         format!(
-            "the summary of the job has no row for the bound:\n{told}\n{}",
+            "the summary of the job has no row for the bound:\n{text}\n{}",
             ended.stderr
         )
     })?;

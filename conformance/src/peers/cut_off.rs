@@ -40,7 +40,7 @@ pub(crate) fn for_a_minute(site: &Site) -> Outcome<()> {
     until_same(site, &near, &far)?;
     line.running.signal(Signal::STOP)?;
     let since = Instant::now();
-    let (mut version, mut asked) = (0, 0);
+    let (mut version, mut lookups) = (0, 0);
     while since.elapsed() < SILENCE {
         version += 1;
         put(site, &near, &token, version)?;
@@ -49,7 +49,7 @@ pub(crate) fn for_a_minute(site: &Site) -> Outcome<()> {
         check(age.is_some() || asked_at < UNNOTICED, || {
             format!("after {asked_at:?} of silence an answer does not say its age")
         })?;
-        asked += 1;
+        lookups += 1;
         std::thread::sleep(Duration::from_millis(500));
     }
     let age_at_end = age(site, &far)?.unwrap_or_default();
@@ -65,7 +65,7 @@ pub(crate) fn for_a_minute(site: &Site) -> Outcome<()> {
     put(site, &far, &token, version + 1)?;
     until_same(site, &near, &far)?;
     println!(
-        "  postgres: a minute's silence, {version} writes beside it, {asked} lookups: the same in the end"
+        "  postgres: a minute's silence, {version} writes beside it, {lookups} lookups: the same in the end"
     );
     Ok(())
 }

@@ -71,10 +71,10 @@ pub(crate) fn wrk(site: &Site) -> Outcome<()> {
             command
                 .args(["-t1", "-c20", "-d1s", "-H", header])
                 .arg(shop.url(&path));
-            let said = site.run("wrk", &mut command, 30)?.stdout;
-            let clean = !said.contains("Non-2xx") && !said.contains("Socket errors");
-            check(clean && said.contains(" requests in "), || {
-                format!("wrk on {path}, {header}:\n{said}")
+            let output = site.run("wrk", &mut command, 30)?.stdout;
+            let clean = !output.contains("Non-2xx") && !output.contains("Socket errors");
+            check(clean && output.contains(" requests in "), || {
+                format!("wrk on {path}, {header}:\n{output}")
             })?;
         }
     }
@@ -111,9 +111,10 @@ fn expect_status(
 fn status(site: &Site, shop: &Server, path: &str, options: &[&str]) -> Outcome<u16> {
     let mut command = curl_command(site, shop, path, options)?;
     command.args(["--output", "/dev/null", "--write-out", "%{http_code}"]);
-    let said = site.run("curl", &mut command, 20)?.stdout;
-    said.parse()
-        .map_err(|_| TaskError::Failed(format!("curl says status {said}")))
+    let output = site.run("curl", &mut command, 20)?.stdout;
+    output
+        .parse()
+        .map_err(|_| TaskError::Failed(format!("curl says status {output}")))
 }
 
 /// curl for a path, with these options.

@@ -22,7 +22,7 @@ const TRIES: usize = 3;
 
 /// Two classes and the load of each.
 struct Case {
-    what: &'static str,
+    name: &'static str,
     /// Guaranteed rate and ceiling, of AF11 and of the rest.
     classes: [(u64, u64); 2],
     /// Bytes per second of IP packets.
@@ -37,25 +37,25 @@ const CLASSES: [(u64, u64); 2] = [(309_000, LINE), (721_000, LINE)];
 
 const CASES: [Case; 4] = [
     Case {
-        what: "both flood",
+        name: "both flood",
         classes: CLASSES,
         sent: [FLOOD, FLOOD],
         expected: [309_000.0, 721_000.0],
     },
     Case {
-        what: "AF11 borrows",
+        name: "AF11 borrows",
         classes: CLASSES,
         sent: [FLOOD, 0],
         expected: [LINE as f64, 0.0],
     },
     Case {
-        what: "the rest borrows",
+        name: "the rest borrows",
         classes: CLASSES,
         sent: [0, FLOOD],
         expected: [0.0, LINE as f64],
     },
     Case {
-        what: "AF11 at its ceiling",
+        name: "AF11 at its ceiling",
         classes: [(309_000, 515_000), (721_000, LINE)],
         sent: [FLOOD, 0],
         expected: [515_000.0, 0.0],
@@ -68,12 +68,12 @@ pub(crate) fn htb(site: &Site) -> Outcome<()> {
     for case in &CASES {
         let ours = rates(case, || ours(site, case))?;
         let theirs = rates(case, || theirs(site, case))?;
-        for (place, class) in ["AF11", "the rest"].into_iter().enumerate() {
-            let expected = case.expected(place);
-            let (ours, theirs) = (ours[place], theirs[place]);
+        for (index, class) in ["AF11", "the rest"].into_iter().enumerate() {
+            let expected = case.expected(index);
+            let (ours, theirs) = (ours[index], theirs[index]);
             println!(
                 "  {}, {class}: ours {:.1} kB/s, HTB {:.1}, set {:.1}",
-                case.what,
+                case.name,
                 ours / 1e3,
                 theirs / 1e3,
                 expected / 1e3
@@ -82,7 +82,7 @@ pub(crate) fn htb(site: &Site) -> Outcome<()> {
                 check(is_near(ours, other), || {
                     format!(
                         "{}, {class}: ours is {ours:.0} B/s, {whose} {other:.0}",
-                        case.what
+                        case.name
                     )
                 })?;
             }

@@ -28,8 +28,8 @@ const USES: [&[&str]; 3] = [
 /// on a connection for 20 ms each, so that requests wait for one.
 pub(crate) fn logs(site: &Site) -> Outcome<()> {
     for server in [caddy(site)?, gtlsserver(site)?, quic_go(site)?] {
-        for words in USES {
-            compare(site, &server, words)?;
+        for options in USES {
+            compare(site, &server, options)?;
         }
         compare(site, &server, &[USES[0], &["--no-gso"]].concat())?;
     }
@@ -37,7 +37,7 @@ pub(crate) fn logs(site: &Site) -> Outcome<()> {
 }
 
 /// Loads a server and compares the counts.
-fn compare(site: &Site, server: &Http3Peer, words: &[&str]) -> Outcome<()> {
+fn compare(site: &Site, server: &Http3Peer, options: &[&str]) -> Outcome<()> {
     let before = count_lines(&server.log, server.request)?;
     let port = server.server.address.port();
     let url = format!("https://localhost:{port}/1k");
@@ -45,12 +45,12 @@ fn compare(site: &Site, server: &Http3Peer, words: &[&str]) -> Outcome<()> {
     let trusted = server.certificate.display().to_string();
     let own = ["--http", "3", "--ca", &trusted, "--resolve", &address];
     let pace = ["--duration", "2s"];
-    let report = site.load(&[&[url.as_str()], words, &own, &pace].concat(), 120)?;
+    let report = site.load(&[&[url.as_str()], options, &own, &pace].concat(), 120)?;
     report.expect_all("ok")?;
     let attempted = report.intended()? - report.outcome("dropped") - report.outcome("no-stream");
     let logged = count_lines(&server.log, server.request)? - before;
     check(attempted - report.outcome("rejected") == logged, || {
-        format!("{words:?}: {logged} logged, {}", report.outcomes())
+        format!("{options:?}: {logged} logged, {}", report.outcomes())
     })
 }
 

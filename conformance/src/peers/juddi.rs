@@ -124,7 +124,7 @@ impl<'s> Scene<'s> {
             .arg(&classes);
         let server = self.site.serve("juddi", &mut serve, self.address)?;
         until("jUDDI that is ready", || {
-            Ok(server.running.words().lines().any(|line| line == "ready"))
+            Ok(server.running.output().lines().any(|line| line == "ready"))
         })?;
         Ok(server)
     }
@@ -190,7 +190,7 @@ impl<'s> Scene<'s> {
     /// With a wrong password nothing is registered.
     fn refused(&self) -> Outcome<()> {
         match self.site.run("register", &mut self.register("wrong"), 60) {
-            Err(TaskError::Failed(words)) if words.contains("E_unknownUser") => Ok(()),
+            Err(TaskError::Failed(message)) if message.contains("E_unknownUser") => Ok(()),
             other => Err(TaskError::Failed(format!(
                 "a wrong password is not refused: {:?}",
                 other.map(|done| done.stdout)
@@ -217,9 +217,9 @@ impl<'s> Scene<'s> {
     /// Starts a broker that trusts ada by name and others by a category.
     fn broker(&self, version: u8) -> Outcome<Server> {
         let name = format!("broker-{version}");
-        let place = if version == 3 { "inquiry" } else { "inquiryv2" };
+        let path = if version == 3 { "inquiry" } else { "inquiryv2" };
         let configuration = format!(
-            "store = \"sqlite:{name}.db\"\n[uddi]\nversion = {version}\ninquiry = \"{}/{place}\"\n\
+            "store = \"sqlite:{name}.db\"\n[uddi]\nversion = {version}\ninquiry = \"{}/{path}\"\n\
              businesses = [\"uddi:peer.test:ada\"]\nfrom = [\"{}\", \"http://127.0.0.1:9\"]\nask_every = \"1s\"\n\
              category = {{ tmodel = \"uddi:uddi.org:categorization:general_keywords\", name = \"checked\", value = \"yes\" }}\n",
             self.services(),
@@ -267,10 +267,10 @@ impl<'s> Scene<'s> {
 }
 
 /// Waits until this holds.
-fn until(what: &str, mut holds: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
+fn until(condition: &str, mut holds: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
     let end = Instant::now() + PATIENCE;
     while !holds()? {
-        check(Instant::now() < end, || format!("never: {what}"))?;
+        check(Instant::now() < end, || format!("never: {condition}"))?;
         std::thread::sleep(Duration::from_millis(100));
     }
     Ok(())

@@ -21,12 +21,12 @@ pub(crate) struct Overload {
 
 /// About seven times the capacity of the slow server, with a connection each.
 pub(crate) fn overload(site: &Site) -> Outcome<()> {
-    let words = in_namespace(
+    let output = in_namespace(
         site,
         &["overload", "--rate", "6000/s", "--duration", "3s"],
         240,
     )?;
-    print!("{words}");
+    print!("{output}");
     Ok(())
 }
 

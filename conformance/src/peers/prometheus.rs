@@ -68,8 +68,8 @@ pub(crate) fn prometheus(site: &Site) -> Outcome<()> {
         measured(site, &prometheus, name, family)?;
     }
     all_are_up(site, &prometheus, targets.len())?;
-    let said = prometheus.running.words();
-    let mut complaints = said
+    let output = prometheus.running.output();
+    let mut complaints = output
         .lines()
         .filter(|line| line.contains("level=warn") || line.contains("level=error"));
     match complaints.next() {
@@ -174,8 +174,8 @@ fn lint(site: &Site, promtool: &Path, file: &Path, page: &str) -> Outcome<()> {
     command
         .args(["-c", "exec \"$0\" check metrics < \"$1\""])
         .args([promtool, &file]);
-    let said = Running::start("promtool", &mut command, &site.logs)?;
-    let done = said.finish(Duration::from_secs(60))?;
+    let running = Running::start("promtool", &mut command, &site.logs)?;
+    let done = running.finish(Duration::from_secs(60))?;
     let complaints: Vec<&str> = done
         .stderr
         .lines()
@@ -200,13 +200,13 @@ fn lint(site: &Site, promtool: &Path, file: &Path, page: &str) -> Outcome<()> {
 fn plain(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     for line in page.lines().filter(|line| *line != "# EOF") {
-        let mut words = line.splitn(4, ' ');
-        match (words.next(), words.next(), words.next(), words.next()) {
-            (Some("#"), Some(what), Some(name), Some(rest))
+        let mut parts = line.splitn(4, ' ');
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some("#"), Some(keyword), Some(name), Some(rest))
                 if kind_of(page, name) == Some("counter") =>
             {
                 let name = of_samples(name, "counter");
-                text += &format!("# {what} {name} {rest}\n");
+                text += &format!("# {keyword} {name} {rest}\n");
             }
             _ => {
                 text += line;
@@ -320,12 +320,12 @@ fn fetch(site: &Site, address: SocketAddr, path: &str, options: &[&str]) -> Outc
 }
 
 /// Waits until something holds.
-fn wait(what: &str, mut holds: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
+fn wait(condition: &str, mut holds: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
     let end = Instant::now() + PATIENCE;
     while !holds()? {
         check(Instant::now() < end, || {
             let seconds = PATIENCE.as_secs();
-            format!("{what}: not within {seconds} s")
+            format!("{condition}: not within {seconds} s")
         })?;
         std::thread::sleep(Duration::from_millis(200));
     }

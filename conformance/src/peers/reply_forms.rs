@@ -257,12 +257,12 @@ impl FormServers {
                 (format!("http://{grpc}"), own)
             }
         };
-        let mut words = [&[url.as_str()], own.as_slice(), &PACE].concat();
+        let mut arguments = [&[url.as_str()], own.as_slice(), &PACE].concat();
         if form.protocol != FormProtocol::Grpc {
-            words.extend(["--method", &form.method]);
+            arguments.extend(["--method", &form.method]);
         }
-        words.extend(form.decode.then_some("--decode"));
-        let report = site.load(&words, 60)?;
+        arguments.extend(form.decode.then_some("--decode"));
+        let report = site.load(&arguments, 60)?;
         LoadVerdict::read(&report, form.protocol)
     }
 }

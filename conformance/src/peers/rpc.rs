@@ -23,7 +23,7 @@ pub(crate) fn grpcio(site: &Site) -> Outcome<()> {
     let files = [&certificate, &key].map(|file| file.display().to_string());
     let shop = site.bookshop(&[])?;
     let secure = site.bookshop(&["--cert", &files[0], "--key", &files[1]])?;
-    let book = Book::of(site, &shop)?;
+    let book = Book::first(site, &shop)?;
     let mut client = Command::new(python);
     client
         .arg(
@@ -44,7 +44,7 @@ pub(crate) fn grpcio(site: &Site) -> Outcome<()> {
 pub(crate) fn grpcurl(site: &Site) -> Outcome<()> {
     let program = tools::go(&site.checkout, "grpcurl", GRPCURL)?;
     let shop = site.bookshop(&[])?;
-    let book = Book::of(site, &shop)?;
+    let book = Book::first(site, &shop)?;
     let address = shop.address.to_string();
     let request = format!("{{\"isbn\": \"{}\"}}", book.isbn);
     let order = format!("{{\"isbn\": \"{}\", \"copies\": 1}}", book.isbn);

@@ -51,9 +51,12 @@ pub(crate) fn grpc_load(site: &Site) -> Outcome<()> {
 }
 
 /// Runs `load --grpc` with these words.
-fn load(site: &Site, common: &[&str], method: &str, words: &[&str]) -> Outcome<LoadReport> {
+fn load(site: &Site, common: &[&str], method: &str, options: &[&str]) -> Outcome<LoadReport> {
     let method = format!("peer.v1.Log/{method}");
-    site.load(&[common, &["--grpc", &method], &PACE, words].concat(), 120)
+    site.load(
+        &[common, &["--grpc", &method], &PACE, options].concat(),
+        120,
+    )
 }
 
 /// Every status: the report's counts are the log's, and each call has the deadline and the metadata of the plan.
@@ -91,10 +94,10 @@ fn statuses(
         })?;
     }
     let ours = report.grpc_statuses();
-    let told = || format!("{ours:?} in the report, {logged:?} in the log");
+    let counts = || format!("{ours:?} in the report, {logged:?} in the log");
     check(
         ours == logged && calls.len() as u64 == report.intended()?,
-        told,
+        counts,
     )?;
     let ok = logged.get("OK").copied().unwrap_or_default();
     report.expect("ok", ok)?;
@@ -148,9 +151,9 @@ fn deadlines<'w>(site: &Site, server: &LoggedServer, common: &[&'w str]) -> Outc
         word => word,
     };
     let common: Vec<&str> = common.iter().map(shorter).collect();
-    let words = ["--message", slow, "--rate", "20/s"];
+    let options = ["--message", slow, "--rate", "20/s"];
     let method = ["--grpc", "peer.v1.Log/Get", "--duration", "2s"];
-    let report = site.load(&[common.as_slice(), &method, &words].concat(), 120)?;
+    let report = site.load(&[common.as_slice(), &method, &options].concat(), 120)?;
     let (ours, theirs) = (report.outcome("timed-out"), report.outcome("grpc-error"));
     check(ours + theirs == report.intended()?, || report.outcomes())?;
     let remaining = &server.calls("Get")?[before..];

@@ -38,9 +38,9 @@ pub(crate) fn self_signed(site: &Site) -> Outcome<()> {
         let certificate = certificate(site, &folder, last_step)?;
         servers.push((kind, nginx(site, &folder)?, certificate));
     }
-    for (place, (kind, server, certificate)) in servers.iter().enumerate() {
+    for (index, (kind, server, certificate)) in servers.iter().enumerate() {
         // With another key.
-        let (.., other) = &servers[(place + 1) % servers.len()];
+        let (.., other) = &servers[(index + 1) % servers.len()];
         for (case, host, trusted, fits) in [
             ("trusted", "localhost", certificate, true),
             ("another name", ELSEWHERE, certificate, false),
@@ -121,12 +121,12 @@ fn curl(site: &Site, server: &Server, host: &str, trusted: &Path) -> Outcome<boo
         .arg(trusted)
         .arg(format!("https://{host}:{port}/"));
     let running = crate::process::Running::start("curl", &mut command, &site.logs)?;
-    let said = running.finish(std::time::Duration::from_secs(20))?.stdout;
-    match said.rsplit(' ').next() {
+    let output = running.finish(std::time::Duration::from_secs(20))?.stdout;
+    match output.rsplit(' ').next() {
         Some("0") => Ok(true),
         // CURLE_PEER_FAILED_VERIFICATION.
         Some("60") => Ok(false),
-        _ => Err(TaskError::Failed(format!("curl ended with {said}"))),
+        _ => Err(TaskError::Failed(format!("curl ended with {output}"))),
     }
 }
 

@@ -72,14 +72,14 @@ fn calls(site: &Site) -> Outcome<()> {
 }
 
 /// Loads a server and compares the counts.
-fn compare(site: &Site, server: &LoggedServer, words: &[&str]) -> Outcome<()> {
+fn compare(site: &Site, server: &LoggedServer, options: &[&str]) -> Outcome<()> {
     let before = server.logged()?;
     let pace = ["--rate", "2000/s", "--duration", "3s", "--connections", "2"];
-    let report = load(site, &[words, &pace].concat())?;
+    let report = load(site, &[options, &pace].concat())?;
     let attempted = report.intended()? - report.outcome("dropped") - report.outcome("no-stream");
     let rejected = report.outcome("rejected");
     let logged = server.logged()? - before;
-    let all = || format!("{words:?}: {logged} logged, {}", report.outcomes());
+    let all = || format!("{options:?}: {logged} logged, {}", report.outcomes());
     check(attempted - rejected == logged, all)?;
     check(report.outcome("reset") == 0, all)?;
     // On a busy machine a server rejects streams, or the generator drops requests.
@@ -89,21 +89,21 @@ fn compare(site: &Site, server: &LoggedServer, words: &[&str]) -> Outcome<()> {
     )?;
     // Few are rejected twice.
     check(
-        !words.contains(&"resend") || rejected * 100 <= attempted,
+        !options.contains(&"resend") || rejected * 100 <= attempted,
         all,
     )
 }
 
 /// Runs `load --http 2`.
-fn load(site: &Site, words: &[&str]) -> Outcome<LoadReport> {
-    site.load(&[words, &["--http", "2"]].concat(), 120)
+fn load(site: &Site, options: &[&str]) -> Outcome<LoadReport> {
+    site.load(&[options, &["--http", "2"]].concat(), 120)
 }
 
 /// A server with 10 streams of 100 ms each, and one that sends GOAWAY after 100 requests: response times count from the
 /// due times, and no due request is forgotten. h2load measures the same servers.
 pub(crate) fn due_times(site: &Site) -> Outcome<()> {
     let h2load = tools::debian(&site.checkout, "h2load", "nghttp2-client")?;
-    let measure = |words: &[&str]| site.run("h2load", Command::new(&h2load).args(words), 60);
+    let measure = |options: &[&str]| site.run("h2load", Command::new(&h2load).args(options), 60);
     let scarce = scripted(site, "10", "0.1", "0")?;
     let url = scarce.url("/");
     let report = load(site, &[&url, "--rate", "200/s", "--duration", "5s"])?;

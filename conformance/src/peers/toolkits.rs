@@ -21,7 +21,7 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    pub(crate) fn of(site: &Site, shop: &Server) -> Outcome<Self> {
+    pub(crate) fn first(site: &Site, shop: &Server) -> Outcome<Self> {
         let isbn = first_isbn(site, shop)?;
         let json = get(site, shop, &format!("/json/{isbn}"))?;
         let title = serde_json::from_str(&json)
@@ -59,7 +59,7 @@ pub(crate) fn zeep(site: &Site) -> Outcome<()> {
     let shop = site.bookshop(&[])?;
     let mut client = Command::new(python);
     client.arg(site.checkout.path("conformance/programs/zeep/client.py"));
-    Book::of(site, &shop)?.ask(site, "zeep", &mut client)
+    Book::first(site, &shop)?.ask(site, "zeep", &mut client)
 }
 
 /// Node's `soap`.
@@ -78,7 +78,7 @@ pub(crate) fn node_soap(site: &Site) -> Outcome<()> {
             .path("conformance/programs/node-soap/client.js"),
         &script,
     )?;
-    Book::of(site, &shop)?.ask(site, "node-soap", Command::new("node").arg(script))
+    Book::first(site, &shop)?.ask(site, "node-soap", Command::new("node").arg(script))
 }
 
 /// PHP's SoapClient.
@@ -87,7 +87,7 @@ pub(crate) fn php(site: &Site) -> Outcome<()> {
     let shop = site.bookshop(&[])?;
     let mut client = Command::new(&php);
     client.arg(site.checkout.path("conformance/programs/php/client.php"));
-    Book::of(site, &shop)?.ask(site, "php", &mut client)
+    Book::first(site, &shop)?.ask(site, "php", &mut client)
 }
 
 /// PHP with SoapClient, installed if necessary.
@@ -108,7 +108,7 @@ pub(crate) fn php_with_soap(site: &Site) -> Outcome<PathBuf> {
 pub(crate) fn cxf(site: &Site) -> Outcome<()> {
     let jars = tools::jars(&site.checkout, "cxf", "conformance/programs/cxf/pom.xml")?;
     let shop = site.bookshop(&[])?;
-    let book = Book::of(site, &shop)?;
+    let book = Book::first(site, &shop)?;
     let folder = site.checkout.peer_folder("cxf")?;
     let (made, classes) = (
         fresh(folder.join("generated"))?,
@@ -140,7 +140,7 @@ pub(crate) fn cxf(site: &Site) -> Outcome<()> {
 pub(crate) fn gsoap(site: &Site) -> Outcome<()> {
     let shop = site.bookshop(&[])?;
     let client = built_with_gsoap(site, &shop, "client")?;
-    Book::of(site, &shop)?.ask(site, "gsoap", &mut Command::new(client))
+    Book::first(site, &shop)?.ask(site, "gsoap", &mut Command::new(client))
 }
 
 /// A gSOAP server for the bookshop's WSDL that answers every BookLite with the bookshop's first book. `wrapper`, such
@@ -149,14 +149,14 @@ pub(crate) fn gsoap_server(site: &Site, shop: &Server, wrapper: &[&str]) -> Outc
     let program = built_with_gsoap(site, shop, "server")?
         .display()
         .to_string();
-    let book = Book::of(site, shop)?;
+    let book = Book::first(site, shop)?;
     let address = free_address()?;
     let port = address.port().to_string();
     let source = shop.url("/soap");
-    let words = [wrapper, &[program.as_str(), &port, &source, &book.isbn]].concat();
+    let line = [wrapper, &[program.as_str(), &port, &source, &book.isbn]].concat();
     site.serve(
         "gsoap-server",
-        Command::new(words[0]).args(&words[1..]),
+        Command::new(line[0]).args(&line[1..]),
         address,
     )
 }

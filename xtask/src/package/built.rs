@@ -113,14 +113,14 @@ impl Built {
         gzip.args(["--best", "--no-name", "--recursive"])
             .arg(self.prefix.join("share/man"));
         packages.run("gzip", &mut gzip, 20)?;
-        for (shell, place) in COMPLETIONS {
+        for (shell, path) in COMPLETIONS {
             let mut completions = Command::new(&self.binary);
             completions.args(["completions", shell]);
             let script = packages.run("completions", &mut completions, 20)?.stdout;
-            let place = self.prefix.join(place);
-            let folder = place.parent().expect("it lies in a folder");
+            let path = self.prefix.join(path);
+            let folder = path.parent().expect("it lies in a folder");
             std::fs::create_dir_all(folder).map_err(|error| TaskError::at(folder, error))?;
-            write(&place, script)?;
+            write(&path, script)?;
         }
         Ok(())
     }

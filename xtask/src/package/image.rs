@@ -104,8 +104,8 @@ fn layer(packages: &Packages, variant: BuildVariant, folder: &Path) -> Outcome<S
     packages.run("mmdebstrap", &mut extract, 300)?;
     let stable = Root::fresh(packages, &STABLE)?;
     for inside in ["etc/ssl/certs", "usr/bin", "tmp"] {
-        let place = root.join(inside);
-        std::fs::create_dir_all(&place).map_err(|error| TaskError::at(&place, error))?;
+        let path = root.join(inside);
+        std::fs::create_dir_all(&path).map_err(|error| TaskError::at(&path, error))?;
     }
     copy(
         &stable.folder().join(CERTIFICATES),

@@ -157,26 +157,26 @@ impl<'a> Root<'a> {
         )
     }
 
-    /// The same with another script, which `words` describe. It prints the version, and the bound of `load` that holds.
+    /// The same with another script, which `description` describes. It prints the version, and the bound of `load` that holds.
     pub(super) fn using_with(
         &self,
         owner: &str,
         file: &Path,
         how: &str,
         (program, script): (&str, &str),
-        words: &str,
+        description: &str,
     ) -> Outcome<Made> {
-        let said = self.script_as(owner, program, script)?.stdout;
-        let version = said.lines().next().unwrap_or_default();
+        let output = self.script_as(owner, program, script)?.stdout;
+        let version = output.lines().next().unwrap_or_default();
         let is_ours = version.starts_with("posthaste ");
-        let bound = said.lines().find(|line| line.starts_with("holds "));
+        let bound = output.lines().find(|line| line.starts_with("holds "));
         let Some(bound) = bound.filter(|_| is_ours) else {
-            return Err(TaskError::Failed(format!("its use ended with:\n{said}")));
+            return Err(TaskError::Failed(format!("its use ended with:\n{output}")));
         };
         Ok(Made {
             package: file_name(file),
             bytes: size(file)?,
-            tried: format!("{how} on {}, {words}", self.name),
+            tried: format!("{how} on {}, {description}", self.name),
             found: format!("{version}, {}", bound.replace("  ", " ")),
         })
     }

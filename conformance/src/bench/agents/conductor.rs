@@ -89,8 +89,8 @@ pub(super) fn nats(bench: &Bench, name: &str) -> Outcome<Server> {
         "-sd",
         &store,
     ];
-    let words = [server(), &own].concat();
-    site.serve("nats", Command::new(words[0]).args(&words[1..]), address)
+    let line = [server(), &own].concat();
+    site.serve("nats", Command::new(line[0]).args(&line[1..]), address)
 }
 
 /// The figures of a run with this number of agents.
@@ -162,9 +162,9 @@ impl Agents {
         let (url, conductor) = (nats_url(&nats), site.binary.display().to_string());
         let count_word = count.to_string();
         let own = [program.as_str(), &url, "bench", &conductor, &count_word];
-        let words = [server(), &own].concat();
-        let mut command = Command::new(words[0]);
-        let running = Running::start("agents", command.args(&words[1..]), &site.logs)?;
+        let line = [server(), &own].concat();
+        let mut command = Command::new(line[0]);
+        let running = Running::start("agents", command.args(&line[1..]), &site.logs)?;
         let agents = Self {
             count,
             nats,
@@ -178,13 +178,13 @@ impl Agents {
     fn wait_for(&self, word: &str, seconds: u64) -> Outcome<String> {
         let end = Instant::now() + Duration::from_secs(seconds);
         loop {
-            let said = self.running.words();
-            let mut lines = said.lines();
+            let output = self.running.output();
+            let mut lines = output.lines();
             if let Some(line) = lines.find(|line| line.starts_with(word)) {
                 return Ok(line.to_owned());
             }
             check(!self.running.has_ended() && Instant::now() < end, || {
-                format!("the agents did not say {word:?}: {said}")
+                format!("the agents did not say {word:?}: {output}")
             })?;
             std::thread::sleep(LOOK);
         }

@@ -95,9 +95,9 @@ fn die(
     let report = loading.finish(120)?;
     let lost = report.outcome("lost");
     let all = 3 * SHARE;
-    let about = |what: &str| {
+    let about = |violation: &str| {
         format!(
-            "{fleet}, killed after {moment:?}: {what}: {}",
+            "{fleet}, killed after {moment:?}: {violation}: {}",
             report.outcomes()
         )
     };

@@ -39,7 +39,7 @@ struct OutageTimes {
 }
 
 impl OutagePlan {
-    fn of(bench: &Bench) -> Self {
+    fn for_bench(bench: &Bench) -> Self {
         let kind = |name, away| Outage { name, away };
         let thorough = [
             kind("undisturbed", None),
@@ -64,7 +64,7 @@ impl OutagePlan {
 
 /// Lateness with outages and without, and the time until the report.
 pub(in crate::bench) fn outages(bench: &Bench) -> Outcome<Vec<Figure>> {
-    let plan = OutagePlan::of(bench);
+    let plan = OutagePlan::for_bench(bench);
     let site = &bench.site;
     let mut nats = NatsServer::start(site)?;
     let mut service = LoggingService::start(site, "outages")?;

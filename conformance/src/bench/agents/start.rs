@@ -40,8 +40,8 @@ pub(in crate::bench) fn start(bench: &Bench) -> Outcome<Vec<Figure>> {
         report.expect_all("ok")?;
         skews.push(skew(&report, &service.take()?)?);
     }
-    let of = |figure: fn(&StartSkew) -> f64| skews.iter().map(figure).collect::<Vec<_>>();
-    let (first, origins) = (of(|one| one.first), of(|one| one.origins));
+    let values = |figure: fn(&StartSkew) -> f64| skews.iter().map(figure).collect::<Vec<_>>();
+    let (first, origins) = (values(|one| one.first), values(|one| one.origins));
     let mut figures = Vec::new();
     for (name, share, bar) in BARS {
         let value = quantile(&first, share);
@@ -68,7 +68,7 @@ pub(in crate::bench) fn start(bench: &Bench) -> Outcome<Vec<Figure>> {
         ),
         Figure::new(
             "reported bound of both clocks",
-            Measure::median(&of(|one| one.bound), "ms"),
+            Measure::median(&values(|one| one.bound), "ms"),
         ),
         Figure::new(
             "between the first requests of two agents",

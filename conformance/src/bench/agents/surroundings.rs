@@ -83,14 +83,14 @@ impl<'s> NatsServer<'s> {
     pub(super) fn agent(&self, wrapper: &[&str], fleet: &str, name: &str) -> Outcome<Running> {
         let (program, nats) = (self.site.binary.display().to_string(), self.url());
         let own = [program.as_str(), "agent", "--nats", &nats, "--threads", "1"];
-        let words = [wrapper, &own, &["--fleet", fleet, "--name", name]].concat();
-        let mut command = Command::new(words[0]);
-        let agent = Running::start("agent", command.args(&words[1..]), &self.site.logs)?;
+        let line = [wrapper, &own, &["--fleet", fleet, "--name", name]].concat();
+        let mut command = Command::new(line[0]);
+        let agent = Running::start("agent", command.args(&line[1..]), &self.site.logs)?;
         let end = Instant::now() + PATIENCE;
         // The last word of a start.
-        while !agent.words().contains("permitted targets") {
+        while !agent.output().contains("permitted targets") {
             check(!agent.has_ended() && Instant::now() < end, || {
-                format!("agent {name} did not start: {}", agent.words())
+                format!("agent {name} did not start: {}", agent.output())
             })?;
             std::thread::sleep(Duration::from_millis(10));
         }

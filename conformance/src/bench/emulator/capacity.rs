@@ -20,15 +20,15 @@ pub(in crate::bench) fn capacity(bench: &Bench) -> Outcome<Vec<Figure>> {
     }
     let pauses = witness.end();
     // A median withstands pauses, and few seconds are free of them.
-    let what = "packets of 1,500 bytes";
+    let packets = "packets of 1,500 bytes";
     let [fifo, ordinary] = ["SCHED_FIFO", "without precedence"];
     let rate = passed_on(&first);
     let holds = rate.value >= 150_000.0;
     let mut figures = Vec::from(surroundings(load, &pauses));
     figures.extend([
-        Figure::new(format!("{what}, {fifo}"), rate).target("at least 150,000/s", holds),
+        Figure::new(format!("{packets}, {fifo}"), rate).target("at least 150,000/s", holds),
         lost(fifo, &first)?,
-        Figure::new(format!("{what}, {ordinary}"), passed_on(&plain)),
+        Figure::new(format!("{packets}, {ordinary}"), passed_on(&plain)),
         lost(ordinary, &plain)?,
     ]);
     Ok(figures)

@@ -10,9 +10,9 @@ pub(in crate::bench) fn positions(bench: &Bench) -> Outcome<Vec<Figure>> {
     let packets: u64 = bench.or_quick(1_000_000, 50_000);
     let ran = worker.run(&[], &format!("positions {packets} fifo"))?;
     let dropped: u64 = ran.word("dropped")?;
-    let as_planned = |what: &str, name: &str| -> Outcome<Figure> {
-        let what = format!("{what} are the planned {dropped} of {packets}");
-        Ok(Figure::sentence(what).target("exactly those", ran.word(name)?))
+    let as_planned = |statement: &str, name: &str| -> Outcome<Figure> {
+        let statement = format!("{statement} are the planned {dropped} of {packets}");
+        Ok(Figure::sentence(statement).target("exactly those", ran.word(name)?))
     };
     let traced: u64 = ran.word("traced")?;
     Ok(vec![

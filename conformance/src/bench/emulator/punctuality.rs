@@ -25,18 +25,22 @@ pub(in crate::bench) fn delay(bench: &Bench) -> Outcome<Vec<Figure>> {
     }
     let pauses = witness.end();
     let mut figures = Vec::from(surroundings(load, &pauses));
-    let what = "error of a delay of 10 ms";
+    let subject = "error of a delay of 10 ms";
     for (others, runs, bars) in [
         ("every core busy", &busy, [15.0, 60.0]),
         ("no other work of ours", &plain, [60.0, 400.0]),
     ] {
-        let what = format!("{what}, {others}, {}", rank(runs)?);
-        figures.extend(judged(&what, runs, UNDER_WAY, &pauses, bars));
+        let subject = format!("{subject}, {others}, {}", rank(runs)?);
+        figures.extend(judged(&subject, runs, UNDER_WAY, &pauses, bars));
     }
     let verdicts = plain.iter().map(|ran| ran.word("verdict"));
     let verdicts = verdicts.collect::<Outcome<Vec<String>>>()?;
-    let what = "verdict of the emulator on itself after these";
-    figures.push(Figure::sentence(what).remark(verdicts.join("; ")).detail());
+    let subject = "verdict of the emulator on itself after these";
+    figures.push(
+        Figure::sentence(subject)
+            .remark(verdicts.join("; "))
+            .detail(),
+    );
     Ok(figures)
 }
 
@@ -55,8 +59,8 @@ pub(in crate::bench) fn flows(bench: &Bench) -> Outcome<Vec<Figure>> {
     let pauses = witness.end();
     let mut figures = Vec::from(surroundings(load, &pauses));
     for (count, runs) in counts.iter().zip(&runs) {
-        let what = format!("{count} flows with own lines, {}", rank(runs)?);
-        figures.extend(judged(&what, runs, UNDER_WAY, &pauses, [1000.0, 1000.0]));
+        let subject = format!("{count} flows with own lines, {}", rank(runs)?);
+        figures.extend(judged(&subject, runs, UNDER_WAY, &pauses, [1000.0, 1000.0]));
     }
     Ok(figures)
 }
@@ -77,7 +81,7 @@ fn rank(runs: &[Ran]) -> Outcome<&'static str> {
 /// Deviation of packets from their expected time, in µs. Targets are `bars` at p50 and p99 of packets without a pause.
 /// Further figures show all packets.
 fn judged(
-    what: &str,
+    subject: &str,
     runs: &[Ran],
     under_way: f64,
     pauses: &Pauses,
@@ -96,7 +100,7 @@ fn judged(
     let figures = |which: &str, errors: &[f64]| {
         let figure = |(name, share)| {
             let at = Measure::new(quantile(errors, share), "µs").n(errors.len() as u64);
-            Figure::new(format!("{what}, {which}: {name}"), at)
+            Figure::new(format!("{subject}, {which}: {name}"), at)
         };
         places.map(figure)
     };

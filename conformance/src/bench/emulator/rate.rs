@@ -59,17 +59,17 @@ pub(in crate::bench) fn rate(bench: &Bench) -> Outcome<Vec<Figure>> {
     for (name, ours, theirs) in &measured {
         let (quiet, worst) = errors(ours, |window| window.is_quiet(&pauses));
         let (peers, _) = errors(theirs, |window| window.is_quiet(&pauses));
-        let what = format!("{name}: error of a second");
+        let name = format!("{name}: error of a second");
         let which = "seconds that neither begin nor end in a pause";
         figures.push(
-            Figure::new(format!("{what}, {which}"), quiet)
+            Figure::new(format!("{name}, {which}"), quiet)
                 .peer("the kernel's TBF", peers)
                 .target("each within 0.2 %", worst <= 0.2),
         );
         let (all, _) = errors(ours, |_| true);
         let (peers, _) = errors(theirs, |_| true);
         figures
-            .push(Figure::new(format!("{what}, all seconds"), all).peer("the kernel's TBF", peers));
+            .push(Figure::new(format!("{name}, all seconds"), all).peer("the kernel's TBF", peers));
     }
     Ok(figures)
 }

@@ -44,11 +44,11 @@ pub(in crate::bench) fn toxiproxy(bench: &Bench) -> Outcome<Vec<Figure>> {
             errors.push((off("p50")?, off("p99")?));
         }
     }
-    let of = |errors: &[(f64, f64)]| {
+    let quantiles = |errors: &[(f64, f64)]| {
         let (p50, p99): (Vec<f64>, Vec<f64>) = errors.iter().copied().unzip();
         [p50, p99].map(|errors| Measure::median(&errors, "µs"))
     };
-    let ([p50, p99], [their_p50, their_p99]) = (of(&errors[0]), of(&errors[1]));
+    let ([p50, p99], [their_p50, their_p99]) = (quantiles(&errors[0]), quantiles(&errors[1]));
     let [fast, peer] = throughput(bench, &proxy, &path, rounds)?;
     let beyond = "response time beyond 2 x 5 ms and its time without, 200/s";
     let is_near = p50.value.abs() <= their_p50.value.abs();
@@ -69,8 +69,8 @@ fn throughput(bench: &Bench, proxy: &Proxy, path: &str, rounds: usize) -> Outcom
     let url = proxy.url(path);
     let mut ours = || through_net(bench, path, "0ms", &closed)?.number("achieved_rate");
     let mut theirs = || {
-        let words = [[url.as_str()].as_slice(), &closed].concat();
-        bench.site.load(&words, 60)?.number("achieved_rate")
+        let arguments = [[url.as_str()].as_slice(), &closed].concat();
+        bench.site.load(&arguments, 60)?.number("achieved_rate")
     };
     let measured = in_turns(rounds, [&mut ours, &mut theirs])?;
     Ok(measured.map(|rates| Measure::median(&rates, "requests/s")))

@@ -22,7 +22,7 @@ pub(super) struct Ran {
     pub(super) packets: Vec<(u64, u64)>,
     /// Start, end, and the number of packets that arrived between.
     pub(super) windows: Vec<(u64, u64, u64)>,
-    pub(super) words: BTreeMap<String, String>,
+    pub(super) texts: BTreeMap<String, String>,
 }
 
 impl<'a> Worker<'a> {
@@ -34,18 +34,18 @@ impl<'a> Worker<'a> {
     /// Runs it to its end, with `wrapper` before its command.
     pub(super) fn run(&self, wrapper: &[&str], arguments: &str) -> Outcome<Ran> {
         let program = self.program.display().to_string();
-        let words = [wrapper, &[&program]].concat();
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).args(arguments.split(' '));
-        let said = self.bench.site.run("measure", &mut command, 300)?.stdout;
-        Ran::read(&said)
+        let line = [wrapper, &[&program]].concat();
+        let mut command = Command::new(line[0]);
+        command.args(&line[1..]).args(arguments.split(' '));
+        let output = self.bench.site.run("measure", &mut command, 300)?.stdout;
+        Ran::read(&output)
     }
 }
 
 impl Ran {
-    fn read(said: &str) -> Outcome<Self> {
+    fn read(output: &str) -> Outcome<Self> {
         let mut ran = Self::default();
-        for line in said.lines() {
+        for line in output.lines() {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
             let numbers: Vec<u64> = rest
                 .split(' ')
@@ -58,7 +58,7 @@ impl Ran {
                     return Err(TaskError::Failed(format!("measure said: {line}")));
                 }
                 _ => {
-                    ran.words.insert(word.into(), rest.into());
+                    ran.texts.insert(word.into(), rest.into());
                 }
             }
         }
@@ -67,7 +67,7 @@ impl Ran {
 
     /// Returns the printed value of this name.
     pub(super) fn word<T: FromStr>(&self, name: &str) -> Outcome<T> {
-        let word = self.words.get(name).and_then(|word| word.parse().ok());
+        let word = self.texts.get(name).and_then(|word| word.parse().ok());
         word.ok_or_else(|| TaskError::Failed(format!("measure did not say {name}")))
     }
 }
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn output_of_a_worker_is_parsed() {
-        let said = "packet 1 2\nwindow 3 4 5\nsent 77\nverdict late: by 3 ms\n";
-        let ran = Ran::read(said).expect("it is right");
+        let output = "packet 1 2\nwindow 3 4 5\nsent 77\nverdict late: by 3 ms\n";
+        let ran = Ran::read(output).expect("it is right");
         assert_eq!(
             (ran.packets.as_slice(), ran.windows.as_slice()),
             ([(1, 2)].as_slice(), [(3, 4, 5)].as_slice())

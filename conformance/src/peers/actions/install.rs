@@ -99,11 +99,11 @@ fn step(site: &Site, inputs: &Inputs<'_>, refusal: Option<&str>) -> Outcome<()> 
     let added = std::fs::read_to_string(&added).map_err(|error| TaskError::at(&added, error))?;
     let is_right = match refusal {
         None => ended.code == Some(0) && added.is_empty() == package.is_empty(),
-        Some(words) => {
+        Some(message) => {
             ended.code == Some(2)
                 && added.is_empty()
                 && ended.stdout.starts_with("::error::")
-                && ended.stdout.contains(words)
+                && ended.stdout.contains(message)
         }
     };
     check(is_right, || {
@@ -128,8 +128,8 @@ fn wheel(site: &Site, name: &str, script: &str) -> Outcome<String> {
 fn sha256(site: &Site, file: &Path) -> Outcome<String> {
     let mut sum = Command::new("sha256sum");
     sum.arg(file);
-    let said = site.run("sha256sum", &mut sum, 20)?.stdout;
-    Ok(said.split(' ').next().unwrap_or_default().to_owned())
+    let output = site.run("sha256sum", &mut sum, 20)?.stdout;
+    Ok(output.split(' ').next().unwrap_or_default().to_owned())
 }
 
 fn executable(file: &Path) -> Outcome<()> {

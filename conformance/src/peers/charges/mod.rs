@@ -75,7 +75,7 @@ pub(crate) fn killed(site: &Site, kills: u64) -> Outcome<Comparison> {
     let mut killed: BTreeMap<usize, u64> = BTreeMap::new();
     for _ in 0..kills {
         std::thread::sleep(Duration::from_millis(chance.below(LONGEST)));
-        let victim = Victim::of(chance.below(4));
+        let victim = Victim::from_number(chance.below(4));
         if let Victim::Gateway(number) = victim {
             *killed.entry(number).or_default() += 1;
         }

@@ -50,7 +50,7 @@ pub(super) enum Victim {
 }
 
 impl Victim {
-    pub(super) fn of(number: u64) -> Self {
+    pub(super) fn from_number(number: u64) -> Self {
         match number {
             0 | 1 => Self::Gateway(number as usize),
             2 => Self::Broker,
@@ -167,10 +167,13 @@ impl<'s> ChargeSystem<'s> {
         Ok(self.site.run("charges", &mut list, 60)?.stdout)
     }
 
-    fn accounts(&self, words: &[&str]) -> Command {
+    fn accounts(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.site.binary);
         let url = format!("http://{}", self.broker_address);
-        command.arg("accounts").args(words).args(["--broker", &url]);
+        command
+            .arg("accounts")
+            .args(arguments)
+            .args(["--broker", &url]);
         command.env("POSTHASTE_BROKER_TOKEN", &self.operator);
         command
     }

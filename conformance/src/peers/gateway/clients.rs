@@ -39,12 +39,12 @@ pub(crate) fn curl(site: &Site) -> Outcome<()> {
     ] {
         let url = format!("{scheme}://{}/1k", server.address);
         let options = [options, &cacert].concat();
-        let said = ask(site, &url, &options)?;
-        check(said.body == wanted && said.version == version, || {
+        let reply = ask(site, &url, &options)?;
+        check(reply.body == wanted && reply.version == version, || {
             format!(
                 "{url} {options:?}: version {}, {} bytes",
-                said.version,
-                said.body.len()
+                reply.version,
+                reply.body.len()
             )
         })?;
     }
@@ -68,11 +68,11 @@ fn codings(site: &Site) -> Outcome<()> {
                 "--header",
                 "Prefer: compression=always",
             ];
-            let said = ask(site, &gateway.url(&path), &options)?;
-            check(said.body == wanted && said.length < wanted.len(), || {
+            let reply = ask(site, &gateway.url(&path), &options)?;
+            check(reply.body == wanted && reply.length < wanted.len(), || {
                 format!(
                     "{coding} {protocol}: {} bytes of {}",
-                    said.length,
+                    reply.length,
                     wanted.len()
                 )
             })?;
@@ -95,9 +95,9 @@ fn ask(site: &Site, url: &str, options: &[&str]) -> Outcome<Said> {
         .args(["--silent", "--show-error", "--fail", "--max-time", "10"])
         .args(options)
         .args(["--write-out", "\n%{http_version} %{size_download}", url]);
-    let said = site.run("curl", &mut command, 20)?.stdout;
-    let odd = || TaskError::Failed(format!("curl said {said:?}"));
-    let (body, facts) = said.rsplit_once('\n').ok_or_else(odd)?;
+    let output = site.run("curl", &mut command, 20)?.stdout;
+    let odd = || TaskError::Failed(format!("curl said {output:?}"));
+    let (body, facts) = output.rsplit_once('\n').ok_or_else(odd)?;
     let (version, length) = facts.split_once(' ').ok_or_else(odd)?;
     Ok(Said {
         body: body.to_owned(),
@@ -118,10 +118,10 @@ pub(crate) fn load(site: &Site) -> Outcome<()> {
             .args(["-t1", "-c20", "-d1s", "-H", header])
             .args(["-H", "Accept-Encoding: gzip"])
             .arg(gateway.url("/1k"));
-        let said = site.run("wrk", &mut command, 30)?.stdout;
-        let clean = !said.contains("Non-2xx") && !said.contains("Socket errors");
-        check(clean && said.contains(" requests in "), || {
-            format!("wrk, {header}:\n{said}")
+        let output = site.run("wrk", &mut command, 30)?.stdout;
+        let clean = !output.contains("Non-2xx") && !output.contains("Socket errors");
+        check(clean && output.contains(" requests in "), || {
+            format!("wrk, {header}:\n{output}")
         })?;
     }
     for protocol in [&["--h1"][..], &[]] {
@@ -130,10 +130,10 @@ pub(crate) fn load(site: &Site) -> Outcome<()> {
             .args(["-n2000", "-c10", "-m10"])
             .args(protocol)
             .arg(gateway.url("/1k"));
-        let said = site.run("h2load", &mut command, 60)?.stdout;
+        let output = site.run("h2load", &mut command, 60)?.stdout;
         check(
-            said.contains("2000 succeeded, 0 failed, 0 errored, 0 timeout"),
-            || format!("h2load {protocol:?}:\n{said}"),
+            output.contains("2000 succeeded, 0 failed, 0 errored, 0 timeout"),
+            || format!("h2load {protocol:?}:\n{output}"),
         )?;
     }
     Ok(())
@@ -147,7 +147,7 @@ pub(crate) fn php(site: &Site) -> Outcome<()> {
     let gateway = start(site, &shop.address.to_string(), "", "")?;
     let mut client = Command::new(&php);
     client.arg(site.checkout.path("conformance/programs/php/client.php"));
-    Book::of(site, &gateway)?.ask(site, "php", &mut client)?;
+    Book::first(site, &gateway)?.ask(site, "php", &mut client)?;
     asks_for_compression(site, &gateway, &php)
 }
 
@@ -161,6 +161,6 @@ fn asks_for_compression(site: &Site, gateway: &Server, php: &PathBuf) -> Outcome
         )
         .arg(gateway.url("/soap?wsdl"))
         .arg(isbn);
-    let said = site.run("php", &mut client, 30)?.stdout;
-    check(!said.contains("FAILED"), || said.clone())
+    let output = site.run("php", &mut client, 30)?.stdout;
+    check(!output.contains("FAILED"), || output.clone())
 }

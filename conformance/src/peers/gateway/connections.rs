@@ -129,20 +129,20 @@ fn curl(site: &Site, options: &[&str], url: &str) -> Outcome<String> {
         .args(options)
         .arg(url);
     let running = Running::start("curl", &mut command, &site.logs)?;
-    let said = running.finish(Duration::from_secs(20))?.stdout;
-    Ok(match said.rsplit_once("\n0 ") {
+    let output = running.finish(Duration::from_secs(20))?.stdout;
+    Ok(match output.rsplit_once("\n0 ") {
         Some((body, "")) => body.to_owned(),
         Some((_, redirect)) => redirect.to_owned(),
         None => format!(
             "exit {}",
-            said.rsplit('\n').next().unwrap_or_default().trim()
+            output.rsplit('\n').next().unwrap_or_default().trim()
         ),
     })
 }
 
-fn expect(said: &str, wanted: &str, case: &str) -> Outcome<()> {
-    check(said == wanted, || {
-        format!("{case}: {said:?}, not {wanted:?}")
+fn expect(output: &str, wanted: &str, case: &str) -> Outcome<()> {
+    check(output == wanted, || {
+        format!("{case}: {output:?}, not {wanted:?}")
     })
 }
 
@@ -151,7 +151,7 @@ fn certificates(site: &Site, files: &Files, upstream: &str) -> Outcome<()> {
     let http = free_address()?;
     let gateway = start(site, upstream, &files.tables(http, "redirect"), "")?;
     let port = gateway.address.port();
-    for (name, trusted, said) in [
+    for (name, trusted, expected) in [
         ("first", "first", "127.0.0.1 https "),
         ("shop", "shop", "127.0.0.1 https "),
         // CURLE_PEER_FAILED_VERIFICATION.
@@ -161,7 +161,7 @@ fn certificates(site: &Site, files: &Files, upstream: &str) -> Outcome<()> {
         let trusted = files.path(&format!("{trusted}.pem"));
         let url = format!("https://{name}.example:{port}/");
         let options = ["--resolve", &resolve, "--cacert", &trusted];
-        expect(&curl(site, &options, &url)?, said, &url)?;
+        expect(&curl(site, &options, &url)?, expected, &url)?;
     }
     for (options, subject) in [
         (&["-servername", "shop.example"][..], "CN = shop"),
@@ -175,18 +175,18 @@ fn certificates(site: &Site, files: &Files, upstream: &str) -> Outcome<()> {
             .args(["s_client", "-connect", &address])
             .args(options);
         command.stdin(std::process::Stdio::null());
-        let said = site.run("s_client", &mut command, 20)?.stdout;
-        check(said.contains(&format!("subject={subject}")), || {
-            format!("s_client {options:?}: {said}")
+        let output = site.run("s_client", &mut command, 20)?.stdout;
+        check(output.contains(&format!("subject={subject}")), || {
+            format!("s_client {options:?}: {output}")
         })?;
     }
     let url = format!("https://{}/", gateway.address);
     let (certificate, key) = (files.path("client.pem"), files.path("client.key"));
     let own = ["--insecure", "--cert", &certificate, "--key", &key];
-    let said = curl(site, &own, &url)?;
+    let output = curl(site, &own, &url)?;
     check(
-        said.starts_with("127.0.0.1 https :MII") && said.ends_with(':'),
-        || format!("a client's certificate: {said}"),
+        output.starts_with("127.0.0.1 https :MII") && output.ends_with(':'),
+        || format!("a client's certificate: {output}"),
     )?;
     let spoofed = ["--insecure", "--header", "Client-Cert: :AAAA:"];
     expect(&curl(site, &spoofed, &url)?, "127.0.0.1 https ", "spoofed")?;

@@ -94,7 +94,7 @@ pub(crate) fn strict(site: &Site) -> Outcome<()> {
     ];
     let mut wrong = Vec::new();
     for shape in SHAPES {
-        let mut told = Vec::new();
+        let mut results = Vec::new();
         for (name, proxy) in &proxies {
             let answer = answer(proxy, shape)?;
             let statuses = answer.statuses.join("+");
@@ -109,13 +109,13 @@ pub(crate) fn strict(site: &Site) -> Outcome<()> {
                     shape.fields, shape.body
                 ));
             }
-            told.push(format!("{name} {statuses}"));
+            results.push(format!("{name} {statuses}"));
         }
         println!(
             "  strict: {:?} {:?}: {}",
             shape.fields,
             shape.body,
-            told.join(", ")
+            results.join(", ")
         );
     }
     check(wrong.is_empty(), || wrong.join("\n"))

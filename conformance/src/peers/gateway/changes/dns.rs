@@ -113,9 +113,9 @@ mod tests {
     #[test]
     fn addresses_are_answered_and_other_records_are_absent() {
         let addresses = [Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3)];
-        let said = reply(&query(1), &addresses, 1).unwrap();
-        assert_eq!(said[..8], [7, 9, 0x85, 0x80, 0, 1, 0, 2]);
-        assert!(said.ends_with(&[0, 0, 0, 1, 0, 4, 127, 0, 0, 3]));
+        let answer = reply(&query(1), &addresses, 1).unwrap();
+        assert_eq!(answer[..8], [7, 9, 0x85, 0x80, 0, 1, 0, 2]);
+        assert!(answer.ends_with(&[0, 0, 0, 1, 0, 4, 127, 0, 0, 3]));
         let none = reply(&query(28), &addresses, 1).unwrap();
         assert_eq!(none[6..8], [0, 0]);
     }

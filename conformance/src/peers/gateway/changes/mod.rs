@@ -127,13 +127,13 @@ pub(crate) fn run(
         sleep_until(begin + STEP * u32::try_from(step).unwrap_or(u32::MAX));
         setting.write(step)?;
         gateway.running.signal(Signal::HUP)?;
-        turn(step, &names, &mut upstreams, &mut removals)?;
+        change(step, &names, &mut upstreams, &mut removals)?;
     }
     let report = load.finish(seconds as u64 + 60)?;
-    let said = gateway.running.words();
-    let reloads = said.matches("the configuration was read again").count();
+    let output = gateway.running.output();
+    let reloads = output.matches("the configuration was read again").count();
     check(reloads + 1 >= steps / 2, || {
-        format!("only {reloads} reloads in {seconds} s:\n{said}")
+        format!("only {reloads} reloads in {seconds} s:\n{output}")
     })?;
     drop(gateway);
     Ok(ChangesOutcome {
@@ -151,7 +151,7 @@ struct Removal {
 }
 
 /// Changes the name and the upstreams for this step.
-fn turn(
+fn change(
     step: usize,
     names: &NameServer,
     upstreams: &mut Upstreams<'_>,
@@ -223,7 +223,7 @@ impl Setting {
             let from = self.certificates[step % 2].join(file);
             tools::copy(&from, &self.folder.join(file))?;
         }
-        let place = |file: &str| self.folder.join(file).display().to_string();
+        let path = |file: &str| self.folder.join(file).display().to_string();
         let text = format!(
             "listen = \"{}\"\n\
              [tls]\ncertificate = {:?}\nkey = {:?}\n\
@@ -232,8 +232,8 @@ impl Setting {
              [route.request_headers]\nset = {{ X-Step = \"{step}\" }}\n\
              [route.retry]\nattempts = 3\n",
             self.listen,
-            place("certificate.pem"),
-            place("key.pem"),
+            path("certificate.pem"),
+            path("key.pem"),
             self.names,
             self.port,
         );
@@ -250,9 +250,9 @@ impl Setting {
             self.file().display().to_string(),
         );
         let own = [program.as_str(), "gateway", "--config", &file];
-        let words = [wrapper, &own].concat();
-        let mut command = Command::new(words[0]);
-        site.serve("gateway", command.args(&words[1..]), self.listen)
+        let line = [wrapper, &own].concat();
+        let mut command = Command::new(line[0]);
+        site.serve("gateway", command.args(&line[1..]), self.listen)
     }
 }
 

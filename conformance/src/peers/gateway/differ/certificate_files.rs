@@ -242,12 +242,12 @@ impl CertificateFiles {
         }
         for kind in KINDS {
             let make = kind.command();
-            let mut words: Vec<_> = make.split_whitespace().collect();
+            let mut arguments: Vec<_> = make.split_whitespace().collect();
             if !kind.extensions.is_empty() {
-                words.extend(["-extensions", kind.extensions]);
+                arguments.extend(["-extensions", kind.extensions]);
             }
-            words.extend(kind.options);
-            openssl(&words)?;
+            arguments.extend(kind.options);
+            openssl(&arguments)?;
         }
         Ok(Self {
             folder: folder.to_path_buf(),

@@ -267,17 +267,20 @@ pub(super) fn observe_forwarded(programs: &ComparedPrograms<'_>) -> Outcome<Vec<
     node.arg(script);
     let [aiohttp, parse] = [aiohttp, node].map(|mut command| {
         let command = command.arg(TRUSTED.to_string()).arg(&input);
-        let said = site.run("forwarded", command, 60)?.stdout;
-        let read: Result<Vec<Option<String>>, _> = serde_json::from_str(&said);
-        read.map_err(|error| TaskError::Failed(format!("{error} in {said}")))
+        let output = site.run("forwarded", command, 60)?.stdout;
+        let read: Result<Vec<Option<String>>, _> = serde_json::from_str(&output);
+        read.map_err(|error| TaskError::Failed(format!("{error} in {output}")))
     });
     let (aiohttp, parse) = (aiohttp?, parse?);
     each(&cases, |number, (about, lines)| {
-        let of = |read: &[Option<String>]| read.get(number)?.as_deref().and_then(believed);
+        let client_in = |read: &[Option<String>]| read.get(number)?.as_deref().and_then(believed);
         Ok(ComparedCase {
             about: about.clone(),
             ours: ours(programs, "Forwarded", number, lines)?,
-            others: vec![("aiohttp", of(&aiohttp)), ("forwarded-parse", of(&parse))],
+            others: vec![
+                ("aiohttp", client_in(&aiohttp)),
+                ("forwarded-parse", client_in(&parse)),
+            ],
         })
     })
 }

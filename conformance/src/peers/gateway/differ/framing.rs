@@ -194,11 +194,11 @@ fn compare(
             .any(|(about, _)| message.about.ends_with(about));
         if (first || next) && !is_excepted {
             let names = proxies.iter().map(|proxy| proxy.name);
-            let told: Vec<_> = names
+            let readings: Vec<_> = names
                 .zip(&passed)
                 .map(|(name, passed)| format!("{name} {passed:?}"))
                 .collect();
-            wrong.push(format!("{}: {}", message.about, told.join(", ")));
+            wrong.push(format!("{}: {}", message.about, readings.join(", ")));
         }
     }
     Ok((wrong, messages.len()))

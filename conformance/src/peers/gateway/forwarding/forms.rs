@@ -56,13 +56,13 @@ impl Framing {
 
 /// All forms.
 pub(super) fn forms() -> Vec<SentForm> {
-    let of = |protocol| {
+    let forms = |protocol| {
         let lines = methods(protocol).chain(targets(protocol));
         let heads = lines.chain(fields(protocol)).chain(generated(protocol));
         let bodies = bodies(protocol).chain(expectations(protocol));
         heads.chain(bodies).chain(trailers(protocol))
     };
-    Protocol::BOTH.into_iter().flat_map(of).collect()
+    Protocol::BOTH.into_iter().flat_map(forms).collect()
 }
 
 fn methods(protocol: Protocol) -> impl Iterator<Item = SentForm> {

@@ -1,4 +1,4 @@
-//! Figures in words: numbers with their units, and the table that a benchmark prints.
+//! Figures as text: numbers with their units, and the table that a benchmark prints.
 
 use std::fmt;
 
@@ -14,14 +14,14 @@ pub(super) fn print(figures: &[Figure]) {
 
 fn row(figure: &Figure) -> String {
     let measured = [measured(figure), figure.remark.clone()];
-    let measured = measured.into_iter().filter(|words| !words.is_empty());
-    let (words, holds) = target(figure);
+    let measured = measured.into_iter().filter(|text| !text.is_empty());
+    let (text, holds) = target(figure);
     cells([
-        figure.what.clone(),
+        figure.name.clone(),
         measured.collect::<Vec<_>>().join("; "),
         peers(figure),
         ratios(figure),
-        words.to_owned(),
+        text.to_owned(),
         holds.to_owned(),
     ])
 }
@@ -45,10 +45,10 @@ pub(super) fn measured(figure: &Figure) -> String {
 /// Names and numbers of the peers.
 pub(super) fn peers(figure: &Figure) -> String {
     let peers = figure.peers.iter();
-    let words: Vec<String> = peers
+    let parts: Vec<String> = peers
         .map(|BenchPeer { name, measure, .. }| format!("{name} {measure}"))
         .collect();
-    words.join("; ")
+    parts.join("; ")
 }
 
 /// Ratios to the peers, in their order. Empty if none is known.
@@ -57,23 +57,23 @@ pub(super) fn ratios(figure: &Figure) -> String {
         return String::new();
     }
     let ratios = figure.peers.iter().map(|peer| peer.ratio);
-    let words = ratios.map(|ratio| ratio.map_or("-".to_owned(), number));
-    words.collect::<Vec<_>>().join("; ")
+    let parts = ratios.map(|ratio| ratio.map_or("-".to_owned(), number));
+    parts.collect::<Vec<_>>().join("; ")
 }
 
 /// The target, and the result of comparing the figure with it.
 pub(super) fn target(figure: &Figure) -> (&str, &'static str) {
     match &figure.target {
         None => ("", ""),
-        Some(target) if target.holds => (&target.words, "holds"),
-        Some(target) => (&target.words, "**missed**"),
+        Some(target) if target.holds => (&target.text, "holds"),
+        Some(target) => (&target.text, "**missed**"),
     }
 }
 
 impl fmt::Display for Measure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&number(self.value))?;
-        if let Some(total) = self.of {
+        if let Some(total) = self.total {
             write!(f, " of {}", number(total as f64))?;
         }
         if !self.unit.is_empty() {
@@ -121,14 +121,14 @@ pub(super) fn number(value: f64) -> String {
 fn grouped(text: &str) -> String {
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
     let (sign, whole) = whole.split_at(usize::from(whole.starts_with('-')));
-    let mut words = sign.to_owned();
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place).is_multiple_of(3) {
-            words.push(',');
+    let mut digits = sign.to_owned();
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            digits.push(',');
         }
-        words.push(digit);
+        digits.push(digit);
     }
-    words + rest
+    digits + rest
 }
 
 #[cfg(test)]
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn numbers_have_four_digits() {
-        let said = [
+        let texts = [
             0.0,
             0.137,
             0.000_2,
@@ -160,7 +160,7 @@ mod tests {
             "-1,234,567",
             "1",
         ];
-        assert_eq!(said, expected);
+        assert_eq!(texts, expected);
     }
 
     #[test]
