@@ -38,7 +38,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn from_text(text: &str) -> Self {
         let mut parts = Self::default();
         let mut rest = text;
         let mut line = 1;
@@ -208,7 +208,7 @@ fn character(rest: &str) -> Option<usize> {
 fn comments_are_told_from_strings_and_characters() {
     let text = "let a = \"// no\"; // yes\nlet b = r#\"/// \" no\n// no\"#; /// doc\nlet c = '\"'; // yes too\n\
                 fn f<'a>(x: &'a str) {} // last\nlet d = b'\\''; //// plain\n";
-    let parts = Parts::of(text);
+    let parts = Parts::from_text(text);
     let found: Vec<(usize, CommentKind, &str)> = parts
         .comments
         .iter()
@@ -230,7 +230,7 @@ fn comments_are_told_from_strings_and_characters() {
 
 #[test]
 fn block_comments_nest() {
-    let parts = Parts::of("fn a() {} /* one /* two\n*/ three */ fn b() {}");
+    let parts = Parts::from_text("fn a() {} /* one /* two\n*/ three */ fn b() {}");
     assert_eq!(parts.comments.len(), 2);
     assert_eq!(parts.comments[1].line, 2);
     assert!(parts.code.contains("fn b") && !parts.code.contains("three"));
@@ -238,7 +238,7 @@ fn block_comments_nest() {
 
 #[test]
 fn docs_are_blocks_of_one_item() {
-    let parts = Parts::of(
+    let parts = Parts::from_text(
         "//! File.\n//!\n//! More.\n\n/// Type.\nstruct A {\n    /// One.\n    /// Two.\n    a: u8 }\n",
     );
     let docs: Vec<(usize, usize)> = parts
@@ -247,13 +247,18 @@ fn docs_are_blocks_of_one_item() {
         .map(|doc| (doc.line, doc.lines.len()))
         .collect();
     assert_eq!(docs, [(1, 3), (5, 1), (7, 2)]);
-    assert_eq!(Parts::of("//! File.\n/// Item.\nfn a() {}").docs().len(), 2);
+    assert_eq!(
+        Parts::from_text("//! File.\n/// Item.\nfn a() {}")
+            .docs()
+            .len(),
+        2
+    );
 }
 
 #[test]
 fn fenced_code_is_no_prose() {
     let text = "/// One.\n/// ```\n/// let two = 2;\n/// ```\n/// Three.\nfn a() {}\n/// ```\nfn b() {}\n// Four.\n";
-    let parts = Parts::of(text);
+    let parts = Parts::from_text(text);
     let lines: Vec<usize> = parts.prose().iter().map(|comment| comment.line).collect();
     assert_eq!(lines, [1, 5, 9]);
 }

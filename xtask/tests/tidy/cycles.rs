@@ -26,11 +26,11 @@ type Graph = BTreeMap<Module, BTreeMap<Module, String>>;
 struct Cycle {
     modules: Vec<Module>,
     /// A place where the first module names another one.
-    place: String,
+    location: String,
 }
 
 /// `crates/network/link/src/queue/mod.rs` as member `link` and module `queue`.
-fn place(source: &Source) -> Option<(String, Module)> {
+fn module_of(source: &Source) -> Option<(String, Module)> {
     let member = source.member()?;
     let inside = source.inside()?.strip_prefix("src/")?;
     let module = inside.strip_suffix(".rs")?;
@@ -53,7 +53,7 @@ struct Paths {
 }
 
 impl Paths {
-    fn note(&mut self, path: &[String], place: &impl Spanned) {
+    fn note(&mut self, path: &[String], node: &impl Spanned) {
         let mut at = match path[0].as_str() {
             "crate" => Module::new(),
             "self" if path.len() > 1 => self.here.clone(),
@@ -67,7 +67,7 @@ impl Paths {
                 at.push(part.clone());
             }
         }
-        self.found.push((at, place.span().start().line));
+        self.found.push((at, node.span().start().line));
     }
 
     fn unfold(&mut self, before: &[String], tree: &syn::UseTree) {
@@ -91,9 +91,9 @@ impl Paths {
 fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         syn::Meta::List(list) if list.path.is_ident("cfg") => {
-            let words = list.tokens.to_string();
-            let mut words = words.split(|character: char| !character.is_alphanumeric());
-            words.any(|word| word == "test") && !list.tokens.to_string().contains("not")
+            let arguments = list.tokens.to_string();
+            let mut arguments = arguments.split(|character: char| !character.is_alphanumeric());
+            arguments.any(|word| word == "test") && !list.tokens.to_string().contains("not")
         }
         meta => meta.path().is_ident("test"),
     })
@@ -216,9 +216,9 @@ fn cycles(graph: &Graph) -> Vec<Cycle> {
                     let modules: Vec<Module> = component.into_iter().cloned().collect();
                     let mut edges = graph[&modules[0]].iter();
                     let inside = edges.find(|(other, _)| modules.contains(other));
-                    let place = inside.map(|(_, place)| place.clone());
+                    let location = inside.map(|(_, location)| location.clone());
                     cycles.push(Cycle {
-                        place: place.expect("a cycle has edges"),
+                        location: location.expect("a cycle has edges"),
                         modules,
                     });
                 }
@@ -252,18 +252,18 @@ fn held(member: &str, cycles: &[Cycle], ratchet: Option<(usize, usize)>) -> Vec<
                 0 => "remove the row: it may only fall".to_owned(),
                 left => format!("lower the row to {size}, {left}: it may only fall"),
             };
-            let what = format!(
+            let violation = format!(
                 "{member} has {} cycles left, the largest of {size}",
                 cycles.len()
             );
-            vec![Finding::new(file!(), what, remedy)]
+            vec![Finding::new(file!(), violation, remedy)]
         }
         Ordering::Greater => {
             let finding = |cycle: &Cycle| {
                 let (size, names) = (cycle.modules.len(), cycle.names());
                 let limits = format!("{member}: ratchet {number}, the largest of {largest}");
                 Finding::new(
-                    &cycle.place,
+                    &cycle.location,
                     format!("a cycle of {size} modules: {names} ({limits})"),
                     "move what both need into a module of its own, or pass the part instead of the whole",
                 )
@@ -277,7 +277,7 @@ fn held(member: &str, cycles: &[Cycle], ratchet: Option<(usize, usize)>) -> Vec<
 fn modules_form_no_cycles() {
     let mut members = BTreeMap::<String, Vec<(Module, Source)>>::new();
     for source in rust() {
-        if let Some((member, module)) = place(&source) {
+        if let Some((member, module)) = module_of(&source) {
             members.entry(member).or_default().push((module, source));
         }
     }
@@ -303,7 +303,7 @@ fn sample(files: &[(&str, &str)]) -> Vec<Cycle> {
             path: format!("crates/network/link/src/{path}"),
             text: (*text).to_owned(),
         };
-        (place(&source).expect("a module").1, source)
+        (module_of(&source).expect("a module").1, source)
     });
     cycles(&graph(&sources.collect::<Vec<_>>()))
 }
@@ -377,8 +377,8 @@ fn ratchets_of_cycles_may_only_fall() {
     assert!(held("link", &cycle, Some((2, 1))).is_empty());
     assert!(held("link", &[], None).is_empty());
     let above = held("link", &cycle, None);
-    assert_eq!(above[0].place, "crates/network/link/src/a.rs:2");
-    assert!(above[0].what.contains("of 2 modules: a, b "));
+    assert_eq!(above[0].location, "crates/network/link/src/a.rs:2");
+    assert!(above[0].violation.contains("of 2 modules: a, b "));
     let remedy = |cycles: &[Cycle], ratchet| held("link", cycles, Some(ratchet))[0].remedy.clone();
     assert!(remedy(&cycle, (2, 2)).contains("lower the row to 2, 1"));
     assert!(remedy(&cycle, (3, 1)).contains("lower the row to 2, 1"));

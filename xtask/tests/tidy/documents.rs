@@ -95,13 +95,13 @@ fn plain(path: &Path) -> PathBuf {
 
 /// Numbers of words of indirect sentences, and of all words.
 pub(crate) fn indirect(text: &str) -> (usize, usize) {
-    let words: Vec<String> = text
+    let tokens: Vec<String> = text
         .split(|character: char| !character.is_alphabetic())
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
         .collect();
     let is_indirect = |word: &&String| INDIRECT.contains(&&***word);
-    (words.iter().filter(is_indirect).count(), words.len())
+    (tokens.iter().filter(is_indirect).count(), tokens.len())
 }
 
 #[test]
@@ -111,15 +111,15 @@ fn links_lead_somewhere() {
         let file = root().join(&source.path);
         for (number, line) in prose(&source) {
             for target in targets(line).filter(|target| !target.contains("://")) {
-                let (path, place) = target.split_once('#').unwrap_or((target, ""));
+                let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
                 let there = match path {
                     "" => file.clone(),
                     path => plain(&file.parent().unwrap().join(path)),
                 };
                 let is_there = there.exists()
-                    && (place.is_empty()
+                    && (anchor.is_empty()
                         || there.extension().is_none_or(|ending| ending != "md")
-                        || anchors(&there).contains(place));
+                        || anchors(&there).contains(anchor));
                 if !is_there {
                     findings.push(Finding::new(
                         source.line(number),
@@ -142,9 +142,9 @@ fn every_page_is_in_the_table_of_contents() {
         .filter_map(|source| source.path.strip_prefix("docs/"))
         .filter(|path| *path != "SUMMARY.md" && !listed.contains(path))
         .map(|path| {
-            let place = format!("docs/{path}");
+            let location = format!("docs/{path}");
             Finding::new(
-                place,
+                location,
                 "no reader finds this page",
                 "list it in docs/SUMMARY.md",
             )

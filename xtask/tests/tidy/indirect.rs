@@ -30,13 +30,13 @@ fn is_above(these: usize, all: usize) -> bool {
 #[test]
 fn doc_comments_are_direct() {
     let mut found = Found::new();
-    let mut words = BTreeMap::<String, usize>::new();
+    let mut totals = BTreeMap::<String, usize>::new();
     for source in rust() {
         let Some(member) = source.member() else {
             continue;
         };
-        for (line, these, all) in counted(&Parts::of(&source.text)) {
-            *words.entry(member.to_owned()).or_default() += all;
+        for (line, these, all) in counted(&Parts::from_text(&source.text)) {
+            *totals.entry(member.to_owned()).or_default() += all;
             let finding = |_| {
                 Finding::new(
                     source.line(line),
@@ -48,14 +48,14 @@ fn doc_comments_are_direct() {
             places.extend((0..these).map(finding));
         }
     }
-    found.retain(|member, places| is_above(places.len(), words[member]));
+    found.retain(|member, places| is_above(places.len(), totals[member]));
     expect_none(&held(found, RATCHETS, file!()));
 }
 
 #[test]
 fn words_of_documentation_are_counted() {
     let text = "/// Shows which.\n/// ```\n/// what();\n/// ```\n// Who is no documentation.\nlet a = \"/// who\";";
-    assert_eq!(counted(&Parts::of(text)), [(1, 1, 2)]);
+    assert_eq!(counted(&Parts::from_text(text)), [(1, 1, 2)]);
 }
 
 #[test]

@@ -55,8 +55,8 @@ fn findings(source: &Source) -> Vec<Finding> {
         .any(|end| file.ends_with(end));
     let mut findings = Vec::new();
     for (number, line) in commands(source) {
-        let mut found = |what: String| {
-            findings.push(Finding::new(source.line(number), what, REMEDY));
+        let mut found = |violation: String| {
+            findings.push(Finding::new(source.line(number), violation, REMEDY));
         };
         if normal(&line).contains(OTHER_PROGRAM) {
             found(format!("{OTHER_PROGRAM} is another program"));
@@ -64,13 +64,13 @@ fn findings(source: &Source) -> Vec<Finding> {
         if !line.to_lowercase().contains("posthaste") {
             continue;
         }
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let tokens: Vec<&str> = line.split_whitespace().collect();
         let installed = if is_list {
-            by_name(&words)
+            by_name(&tokens)
         } else {
-            installed_by_name(&words)
+            installed_by_name(&tokens)
         };
-        let value = value_by_name(&words).filter(|_| has_yaml);
+        let value = value_by_name(&tokens).filter(|_| has_yaml);
         if let Some(name) = installed.or(value) {
             found(format!("installs {name}"));
         }
@@ -97,11 +97,11 @@ fn commands(source: &Source) -> Vec<(usize, String)> {
 }
 
 /// The name or URL that a line of words installs from a registry or without a checksum.
-fn installed_by_name(words: &[&str]) -> Option<String> {
-    (0..words.len()).find_map(|at| {
-        let program = bare(words[at]).rsplit('/').next()?;
+fn installed_by_name(tokens: &[&str]) -> Option<String> {
+    (0..tokens.len()).find_map(|at| {
+        let program = bare(tokens[at]).rsplit('/').next()?;
         let (_, verbs) = INSTALLERS.iter().find(|(name, _)| *name == program)?;
-        let mut arguments = &words[at + 1..];
+        let mut arguments = &tokens[at + 1..];
         if !verbs.is_empty() {
             let mut first = arguments.iter().take(VERB_WITHIN);
             let verb = first.position(|word| verbs.contains(&bare(word)))?;
@@ -112,8 +112,8 @@ fn installed_by_name(words: &[&str]) -> Option<String> {
 }
 
 /// The name that a line of YAML gives as a package.
-fn value_by_name(words: &[&str]) -> Option<String> {
-    match words {
+fn value_by_name(tokens: &[&str]) -> Option<String> {
+    match tokens {
         [key, value, ..] if KEYS.contains(key) && is_our_name(bare(value)) => {
             Some((*value).to_owned())
         }
@@ -148,14 +148,14 @@ fn package<'a>(arguments: &'a [&'a str]) -> &'a [&'a str] {
 }
 
 /// The first word that is a name of posthaste, or a URL of it without a checksum.
-fn by_name(words: &[&str]) -> Option<String> {
-    (0..words.len()).find_map(|at| {
-        let word = bare(words[at]);
+fn by_name(tokens: &[&str]) -> Option<String> {
+    (0..tokens.len()).find_map(|at| {
+        let word = bare(tokens[at]);
         let is_refused = if word.contains("://") {
-            let is_ours = word.contains("posthaste") || at > 0 && words[at - 1] == "@";
+            let is_ours = word.contains("posthaste") || at > 0 && tokens[at - 1] == "@";
             is_ours && !word.contains("#sha256=")
         } else {
-            is_our_name(word) && words.get(at + 1) != Some(&"@")
+            is_our_name(word) && tokens.get(at + 1) != Some(&"@")
         };
         is_refused.then(|| word.to_owned())
     })
@@ -215,8 +215,8 @@ fn commands_that_install_by_name_are_found() {
     ];
     let installs = |line: &str| {
         let line = line.replace("NAME", "posthaste");
-        let words: Vec<&str> = line.split_whitespace().collect();
-        installed_by_name(&words).is_some() || value_by_name(&words).is_some()
+        let tokens: Vec<&str> = line.split_whitespace().collect();
+        installed_by_name(&tokens).is_some() || value_by_name(&tokens).is_some()
     };
     for line in refused {
         assert!(installs(line), "{line}");

@@ -27,18 +27,22 @@ mod waiting;
 /// One rule violated in one place.
 struct Finding {
     /// `path:line`, or only the path for a whole file.
-    place: String,
+    location: String,
     /// The violation.
-    what: String,
+    violation: String,
     /// The solution.
     remedy: String,
 }
 
 impl Finding {
-    fn new(place: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+    fn new(
+        location: impl Into<String>,
+        violation: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
         Self {
-            place: place.into(),
-            what: what.into(),
+            location: location.into(),
+            violation: violation.into(),
             remedy: remedy.into(),
         }
     }
@@ -50,10 +54,10 @@ fn expect_none(findings: &[Finding]) {
         .iter()
         .map(
             |Finding {
-                 place,
-                 what,
+                 location,
+                 violation,
                  remedy,
-             }| format!("{place}: {what}; {remedy}"),
+             }| format!("{location}: {violation}; {remedy}"),
         )
         .collect();
     assert!(

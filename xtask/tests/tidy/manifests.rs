@@ -37,7 +37,7 @@ impl Manifest {
     }
 
     /// The line that names a dependency.
-    fn place(&self, dependency: &str) -> String {
+    fn location_of(&self, dependency: &str) -> String {
         self.source
             .lines()
             .find(|(_, line)| {
@@ -85,7 +85,7 @@ fn dependencies_point_down() {
         for dependency in manifest.dependencies() {
             if as_crate(&dependency).is_some_and(|below| !rule.permits(below)) {
                 findings.push(Finding::new(
-                    manifest.place(&dependency),
+                    manifest.location_of(&dependency),
                     format!("{name} depends on {dependency}, which stands beside or above it"),
                     "move what both need into a crate below them, or pass it in from above",
                 ));
@@ -109,7 +109,7 @@ fn network_crates_stay_in_the_shell() {
             };
             if wrong {
                 findings.push(Finding::new(
-                    manifest.place(&dependency),
+                    manifest.location_of(&dependency),
                     format!("{} names {dependency}", rule.folder),
                     "use what posthaste-serve offers, or add the crate with its reason to NETWORK",
                 ));
@@ -121,7 +121,7 @@ fn network_crates_stay_in_the_shell() {
 
 /// True if the code names this identifier, not only a longer one.
 fn names(text: &str, ident: &str) -> bool {
-    let code = Parts::of(text).code;
+    let code = Parts::from_text(text).code;
     code.split(|character| !is_name_part(character))
         .any(|word| word == ident)
 }
@@ -141,7 +141,7 @@ fn every_dependency_is_used() {
                 .any(|source| source.path.starts_with(folder) && names(&source.text, &ident));
             if !used {
                 findings.push(Finding::new(
-                    manifest.place(&dependency),
+                    manifest.location_of(&dependency),
                     format!("{dependency} is not used"),
                     "remove the line",
                 ));
@@ -160,7 +160,7 @@ fn every_dependency_is_used() {
     {
         if !named.contains(dependency) {
             findings.push(Finding::new(
-                workspace.place(dependency),
+                workspace.location_of(dependency),
                 format!("no member depends on {dependency}"),
                 "remove the line",
             ));
@@ -204,16 +204,17 @@ fn every_crate_is_named_like_its_folder_and_in_its_group() {
             .unwrap_or_default();
         if as_crate(name) != Some(folder) {
             findings.push(Finding::new(
-                manifest.place("name"),
+                manifest.location_of("name"),
                 format!("the package in {folder}/ is called {name}"),
                 format!("call it posthaste-{folder}"),
             ));
         }
-        let place = group.map_or_else(|| folder.to_owned(), |group| format!("{group}/{folder}"));
-        if CRATES.iter().all(|rule| rule.folder != place) {
+        let folder_path =
+            group.map_or_else(|| folder.to_owned(), |group| format!("{group}/{folder}"));
+        if CRATES.iter().all(|rule| rule.folder != folder_path) {
             findings.push(Finding::new(
                 &manifest.source.path,
-                format!("{place} is not in the table of crates"),
+                format!("{folder_path} is not in the table of crates"),
                 "give it a line in xtask/tests/tidy/layers.rs, in its group and at its height",
             ));
         }

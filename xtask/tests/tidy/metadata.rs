@@ -20,8 +20,8 @@ pub(crate) fn metadata(arguments: &[&str]) -> Value {
         .current_dir(root())
         .output()
         .expect("tidy runs cargo");
-    let words = String::from_utf8_lossy(&cargo.stderr);
-    assert!(cargo.status.success(), "cargo metadata: {words}");
+    let message = String::from_utf8_lossy(&cargo.stderr);
+    assert!(cargo.status.success(), "cargo metadata: {message}");
     serde_json::from_slice(&cargo.stdout).expect("cargo writes JSON")
 }
 

@@ -49,7 +49,7 @@ fn doc_comments_open_with_a_statement() {
             Some(member) => member,
             None => continue,
         };
-        for doc in Parts::of(&source.text).docs() {
+        for doc in Parts::from_text(&source.text).docs() {
             *docs.entry(key.to_owned()).or_default() += 1;
             if let Some(word) = question(&doc) {
                 found.entry(key.to_owned()).or_default().push(Finding::new(
@@ -66,7 +66,7 @@ fn doc_comments_open_with_a_statement() {
 
 #[test]
 fn questions_are_seen_at_the_beginning_only() {
-    let first = |text: &str| question(&Parts::of(text).docs()[0]);
+    let first = |text: &str| question(&Parts::from_text(text).docs()[0]);
     assert_eq!(first("/// What all loops share."), Some("what"));
     assert_eq!(first("//!\n//! When's the next departure."), Some("when"));
     assert_eq!(first("/// State that shows what is shared."), None);

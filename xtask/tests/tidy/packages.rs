@@ -75,7 +75,7 @@ fn text<'p>(package: &'p Value, key: &str) -> &'p str {
     package[key].as_str().unwrap_or_default()
 }
 
-fn place(package: &Value) -> String {
+fn location_of(package: &Value) -> String {
     format!(
         "Cargo.lock: {} {}",
         text(package, "name"),
@@ -92,14 +92,14 @@ fn permits(expression: &str, may: &dyn Fn(&str) -> bool) -> bool {
         .fold(expression.to_owned(), |text, sign| {
             text.replace(sign, &format!(" {sign} "))
         });
-    let words: Vec<&str> = spaced.split_whitespace().collect();
-    let (is_permitted, rest) = either(&words, may);
+    let tokens: Vec<&str> = spaced.split_whitespace().collect();
+    let (is_permitted, rest) = either(&tokens, may);
     assert!(rest.is_empty(), "{expression} is no SPDX expression");
     is_permitted
 }
 
-fn either<'w>(words: &'w [&'w str], may: &dyn Fn(&str) -> bool) -> (bool, &'w [&'w str]) {
-    let (mut is_permitted, mut rest) = all(words, may);
+fn either<'w>(tokens: &'w [&'w str], may: &dyn Fn(&str) -> bool) -> (bool, &'w [&'w str]) {
+    let (mut is_permitted, mut rest) = all(tokens, may);
     while let ["OR" | "/", more @ ..] = rest {
         let (next, after) = all(more, may);
         (is_permitted, rest) = (is_permitted | next, after);
@@ -107,8 +107,8 @@ fn either<'w>(words: &'w [&'w str], may: &dyn Fn(&str) -> bool) -> (bool, &'w [&
     (is_permitted, rest)
 }
 
-fn all<'w>(words: &'w [&'w str], may: &dyn Fn(&str) -> bool) -> (bool, &'w [&'w str]) {
-    let (mut is_permitted, mut rest) = one(words, may);
+fn all<'w>(tokens: &'w [&'w str], may: &dyn Fn(&str) -> bool) -> (bool, &'w [&'w str]) {
+    let (mut is_permitted, mut rest) = one(tokens, may);
     while let ["AND", more @ ..] = rest {
         let (next, after) = one(more, may);
         (is_permitted, rest) = (is_permitted & next, after);
@@ -116,14 +116,14 @@ fn all<'w>(words: &'w [&'w str], may: &dyn Fn(&str) -> bool) -> (bool, &'w [&'w 
     (is_permitted, rest)
 }
 
-fn one<'w>(words: &'w [&'w str], may: &dyn Fn(&str) -> bool) -> (bool, &'w [&'w str]) {
-    match words {
+fn one<'w>(tokens: &'w [&'w str], may: &dyn Fn(&str) -> bool) -> (bool, &'w [&'w str]) {
+    match tokens {
         ["(", inside @ ..] => match either(inside, may) {
             (is_permitted, [")", rest @ ..]) => (is_permitted, rest),
             (_, rest) => (false, rest),
         },
         [licence, "WITH", _, rest @ ..] | [licence, rest @ ..] => (may(licence), rest),
-        [] => (false, words),
+        [] => (false, tokens),
     }
 }
 
@@ -133,7 +133,9 @@ fn licences_are_those_of_the_list() {
     let mut used = BTreeSet::new();
     for package in PACKAGES.iter() {
         let name = text(package, "name");
-        let own = LICENCE_EXCEPTIONS.iter().filter(|(of, ..)| *of == name);
+        let own = LICENCE_EXCEPTIONS
+            .iter()
+            .filter(|(excepted, ..)| *excepted == name);
         let own: Vec<&str> = own.map(|(_, licence, _)| *licence).collect();
         let expression = text(package, "license");
         if permits(expression, &|licence| LICENCES.contains(&licence)) {
@@ -143,7 +145,7 @@ fn licences_are_those_of_the_list() {
             LICENCES.contains(&licence) || own.contains(&licence)
         }) {
             findings.push(Finding::new(
-                place(package),
+                location_of(package),
                 format!("its licence is {expression:?}"),
                 "use another package, or give it a line with its reason in LICENCE_EXCEPTIONS",
             ));
@@ -168,7 +170,7 @@ fn packages_come_from_one_registry() {
     let findings: Vec<Finding> = others
         .map(|package| {
             Finding::new(
-                place(package),
+                location_of(package),
                 format!("it comes from {}", text(package, "source")),
                 "take a version of the registry: its checksum is in Cargo.lock",
             )

@@ -66,8 +66,8 @@ impl Names {
         }
     }
 
-    fn note(&mut self, name: String, place: &impl Spanned) {
-        self.0.push((name, place.span().start().line));
+    fn note(&mut self, name: String, node: &impl Spanned) {
+        self.0.push((name, node.span().start().line));
     }
 }
 

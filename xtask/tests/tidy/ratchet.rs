@@ -31,7 +31,7 @@ pub(crate) fn held(found: Found, ratchets: &[(&str, usize)], table: &str) -> Vec
         let permitted = ratchet.map_or(0, |(_, permitted)| *permitted);
         if places.len() > permitted {
             findings.extend(places.into_iter().map(|finding| Finding {
-                what: format!("{} ({key}: ratchet {permitted})", finding.what),
+                violation: format!("{} ({key}: ratchet {permitted})", finding.violation),
                 ..finding
             }));
         }
@@ -54,14 +54,14 @@ fn a_count_at_its_ratchet_holds() {
 #[test]
 fn above_the_ratchet_every_place_is_named() {
     assert_eq!(held(sample(3), &[("link", 2)], "t.rs").len(), 3);
-    assert_eq!(held(sample(1), &[], "t.rs")[0].place, "a.rs:1");
+    assert_eq!(held(sample(1), &[], "t.rs")[0].location, "a.rs:1");
 }
 
 #[test]
 fn below_the_ratchet_the_number_is_named() {
     let findings = held(sample(1), &[("link", 2)], "t.rs");
     assert_eq!(findings.len(), 1);
-    assert_eq!(findings[0].place, "t.rs");
+    assert_eq!(findings[0].location, "t.rs");
     assert!(findings[0].remedy.contains("lower it to 1"));
     let gone = held(Found::new(), &[("link", 2)], "t.rs");
     assert!(gone[0].remedy.contains("remove the row"));

@@ -93,9 +93,9 @@ fn no_path_of_one_machine() {
     let mut findings = Vec::new();
     for source in tracked() {
         for path in MACHINE {
-            findings.extend(places(&source, path).map(|place| {
+            findings.extend(places(&source, path).map(|location| {
                 Finding::new(
-                    place,
+                    location,
                     format!("names {path}"),
                     "say it relative to the checkout",
                 )

@@ -202,26 +202,26 @@ struct Word<'a> {
 }
 
 /// The words of code, in order.
-fn words(code: &str) -> Vec<Word<'_>> {
+fn names_in(code: &str) -> Vec<Word<'_>> {
     let lines = (1..).zip(code.lines());
-    let words = lines.flat_map(|(line, text)| {
-        let words = text.split(|character| !is_name_part(character));
-        words.map(move |text| Word {
+    let names = lines.flat_map(|(line, text)| {
+        let names = text.split(|character| !is_name_part(character));
+        names.map(move |text| Word {
             line,
             text,
             snake: snake(text),
         })
     });
-    words.filter(|word| !word.text.is_empty()).collect()
+    names.filter(|word| !word.text.is_empty()).collect()
 }
 
 /// Violations in identifiers.
-fn in_names<'a, 'b>(words: &'b [Word<'a>], term: &Term) -> Vec<&'b Word<'a>> {
+fn in_names<'a, 'b>(names: &'b [Word<'a>], term: &Term) -> Vec<&'b Word<'a>> {
     let has_part = |word: &&Word<'_>| word.snake.split('_').any(|part| is_word(part, term.word));
     let defines: &[&str] = match term.banned {
         In::Identifiers => {
             let mut seen = BTreeSet::new();
-            return words
+            return names
                 .iter()
                 .filter(has_part)
                 .filter(|word| seen.insert(word.text))
@@ -230,7 +230,7 @@ fn in_names<'a, 'b>(words: &'b [Word<'a>], term: &Term) -> Vec<&'b Word<'a>> {
         In::Names => &["struct", "enum", "trait", "type", "mod", "fn"],
         In::Types => &["struct", "enum", "trait", "type", "mod"],
     };
-    words
+    names
         .windows(2)
         .filter(|pair| defines.contains(&pair[0].text) && is_word(&pair[1].snake, term.word))
         .map(|pair| &pair[1])
@@ -253,8 +253,8 @@ fn in_comment(comment: &str, term: &Term) -> usize {
     for (phrase, _) in term.except {
         text = text.replace(phrase, "");
     }
-    let words = text.split(|character: char| !is_name_part(character));
-    words.filter(|word| is_word(word, term.word)).count()
+    let tokens = text.split(|character: char| !is_name_part(character));
+    tokens.filter(|word| is_word(word, term.word)).count()
 }
 
 /// The comments of a manifest. No value of ours contains ` #`.
@@ -279,7 +279,7 @@ fn of_manifest(text: &str) -> Parts {
 /// All violations in a file.
 fn violations(source: &Source, parts: &Parts) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let words = words(&parts.code);
+    let names = names_in(&parts.code);
     for term in TERMS {
         let remedy = format!("use the glossary's term: {}", term.instead);
         let is_exempt = term
@@ -287,14 +287,14 @@ fn violations(source: &Source, parts: &Parts) -> Vec<Finding> {
             .iter()
             .any(|(path, _)| source.path.starts_with(path));
         if !is_exempt {
-            findings.extend(in_names(&words, term).into_iter().map(|word| {
-                let what = format!("the name {}", word.text);
-                Finding::new(source.line(word.line), what, &remedy)
+            findings.extend(in_names(&names, term).into_iter().map(|word| {
+                let violation = format!("the name {}", word.text);
+                Finding::new(source.line(word.line), violation, &remedy)
             }));
         }
         for comment in parts.prose().into_iter().filter(|_| term.in_comments) {
-            let what = format!("the comment says {}", term.word);
-            let finding = |_| Finding::new(source.line(comment.line), &what, &remedy);
+            let violation = format!("the comment says {}", term.word);
+            let finding = |_| Finding::new(source.line(comment.line), &violation, &remedy);
             findings.extend((0..in_comment(&comment.text, term)).map(finding));
         }
     }
@@ -309,7 +309,7 @@ fn names_and_comments_use_the_glossary() {
             // The table itself names them.
             _ if source.path == file!() => continue,
             Some("Cargo.toml") => of_manifest(&source.text),
-            Some(name) if name.ends_with(".rs") => Parts::of(&source.text),
+            Some(name) if name.ends_with(".rs") => Parts::from_text(&source.text),
             _ => continue,
         };
         let findings = violations(&source, &parts);
@@ -333,7 +333,7 @@ fn no_word_stands_twice_and_every_exception_is_needed() {
     let parts: Vec<(&str, Parts)> = sources
         .iter()
         .filter(|source| source.path != file!())
-        .map(|source| (source.path.as_str(), Parts::of(&source.text)))
+        .map(|source| (source.path.as_str(), Parts::from_text(&source.text)))
         .collect();
     let mut seen = BTreeSet::new();
     for term in TERMS {
@@ -345,7 +345,7 @@ fn no_word_stands_twice_and_every_exception_is_needed() {
                 let says = |comment: &Comment| comment.text.to_lowercase().contains(exception);
                 (is_path
                     && path.starts_with(exception)
-                    && !in_names(&words(&parts.code), term).is_empty())
+                    && !in_names(&names_in(&parts.code), term).is_empty())
                     || (!is_path && parts.comments.iter().any(says))
             });
             assert!(
@@ -359,46 +359,52 @@ fn no_word_stands_twice_and_every_exception_is_needed() {
 
 #[test]
 fn metaphors_are_seen_in_names() {
-    let of = |code: &str, word: &str| {
+    let names_found = |code: &str, word: &str| {
         let term = TERMS.iter().find(|term| term.word == word).expect("a term");
-        in_names(&words(code), term).len()
+        in_names(&names_in(code), term).len()
     };
     assert_eq!(
-        of(
+        names_found(
             "struct House; fn a(house: &House) { house.in_house(); }",
             "house"
         ),
         3
     );
-    assert_eq!(of("let household = greenhouses;", "house"), 0);
-    assert_eq!(of("let shelves = 1;", "shelf"), 1);
-    assert_eq!(of("fn is_forward(open: u8) {}", "ward"), 0);
+    assert_eq!(names_found("let household = greenhouses;", "house"), 0);
+    assert_eq!(names_found("let shelves = 1;", "shelf"), 1);
+    assert_eq!(names_found("fn is_forward(open: u8) {}", "ward"), 0);
     assert_eq!(
-        of(
+        names_found(
             "pub(super) struct Lane<P> {} fn lanes() {} let lane = 1; fn fast_lane() {}",
             "lane"
         ),
         2
     );
     assert_eq!(
-        of("fn pass() {} struct Pass; mod pass; struct PassBy;", "pass"),
+        names_found("fn pass() {} struct Pass; mod pass; struct PassBy;", "pass"),
         2
     );
 }
 
 #[test]
 fn metaphors_are_seen_in_comments_and_ordinary_words_are_not() {
-    let of = |text: &str, word: &str| {
+    let comments_found = |text: &str, word: &str| {
         let term = TERMS.iter().find(|term| term.word == word).expect("a term");
         in_comment(text, term)
     };
-    assert_eq!(of("The rooms of this workspace; a Room.", "room"), 2);
-    assert_eq!(of("The oldest makes room for `room` bytes.", "room"), 0);
     assert_eq!(
-        of("Charged to the [purse](crate::Purse) of `Purse`.", "purse"),
+        comments_found("The rooms of this workspace; a Room.", "room"),
+        2
+    );
+    assert_eq!(
+        comments_found("The oldest makes room for `room` bytes.", "room"),
+        0
+    );
+    assert_eq!(
+        comments_found("Charged to the [purse](crate::Purse) of `Purse`.", "purse"),
         1
     );
-    assert_eq!(of("Warehouses", "house"), 0);
+    assert_eq!(comments_found("Warehouses", "house"), 0);
     assert_eq!(plain("a [b](c) d `e` f"), "a [b d   f");
 }
 

@@ -64,13 +64,13 @@ fn for_all_stores(code: &str) -> Vec<Named> {
     for (at, _) in code.match_indices(FOR_ALL_STORES) {
         let from = at + FOR_ALL_STORES.len();
         let list = code[from..].split('}').next().unwrap_or_default();
-        let mut place = from;
+        let mut offset = from;
         for part in list.split_inclusive(|character| !is_name_part(character)) {
             let name = name_at(part);
             if !name.is_empty() {
-                found.push((line_of(code, place), name.to_owned()));
+                found.push((line_of(code, offset), name.to_owned()));
             }
-            place += part.len();
+            offset += part.len();
         }
     }
     found
@@ -90,7 +90,7 @@ fn trials(text: &str) -> Vec<Named> {
 
 /// All tests of a file.
 fn tests(text: &str) -> Vec<Named> {
-    let code = Parts::of(text).code;
+    let code = Parts::from_text(text).code;
     [functions(&code), for_all_stores(&code), trials(text)].concat()
 }
 
@@ -98,15 +98,15 @@ fn tests(text: &str) -> Vec<Named> {
 fn fault(name: &str) -> Option<(String, String)> {
     let length = name.chars().count();
     if length > LONGEST {
-        let what = format!("the test {name} has a name of {length} characters");
+        let violation = format!("the test {name} has a name of {length} characters");
         let remedy = format!("state the behaviour in at most {LONGEST}: subject, verb, object");
-        return Some((what, remedy));
+        return Some((violation, remedy));
     }
     let (first, _) = name.split_once('_')?;
     QUESTIONS.contains(&first).then(|| {
-        let what = format!("the name of the test {name} begins with {first}");
+        let violation = format!("the name of the test {name} begins with {first}");
         let remedy = "begin with the subject, as in `processes_left_by_a_command_are_ended`";
-        (what, remedy.to_owned())
+        (violation, remedy.to_owned())
     })
 }
 
@@ -115,8 +115,8 @@ fn test_names_are_short_and_open_with_a_subject() {
     let mut findings = Vec::new();
     for source in rust() {
         for (line, name) in tests(&source.text) {
-            if let Some((what, remedy)) = fault(&name) {
-                findings.push(Finding::new(source.line(line), what, remedy));
+            if let Some((violation, remedy)) = fault(&name) {
+                findings.push(Finding::new(source.line(line), violation, remedy));
             }
         }
     }
@@ -144,11 +144,11 @@ fn tests_are_found_and_other_functions_are_not() {
 #[test]
 fn long_names_and_questions_are_faults() {
     assert_eq!(fault(&"a".repeat(LONGEST)), None);
-    assert!(fault(&"a".repeat(LONGEST + 1)).is_some_and(|(what, _)| what.contains("61")));
-    let (what, remedy) = fault("what_is_left_is_ended").expect("a question");
+    assert!(fault(&"a".repeat(LONGEST + 1)).is_some_and(|(violation, _)| violation.contains("61")));
+    let (violation, remedy) = fault("what_is_left_is_ended").expect("a question");
     assert!(
-        what.contains("what_is_left_is_ended begins with what"),
-        "{what}"
+        violation.contains("what_is_left_is_ended begins with what"),
+        "{violation}"
     );
     assert!(remedy.contains("the subject"), "{remedy}");
     for name in [

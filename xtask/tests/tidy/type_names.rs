@@ -19,8 +19,8 @@ fn defined(code: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut last = "";
     for (number, line) in (1..).zip(code.lines()) {
-        let words = line.split(|character| !is_name_part(character));
-        for word in words.filter(|word| !word.is_empty()) {
+        let names = line.split(|character| !is_name_part(character));
+        for word in names.filter(|word| !word.is_empty()) {
             if last == "struct" || last == "enum" {
                 found.push((number, word));
             }
@@ -37,7 +37,7 @@ fn a_type_name_has_two_meanings_at_most() {
         if source.member().is_none() {
             continue;
         }
-        for (line, name) in defined(&Parts::of(&source.text).code) {
+        for (line, name) in defined(&Parts::from_text(&source.text).code) {
             found.entry(name.to_owned()).or_default().push(Finding::new(
                 source.line(line),
                 format!("one of many types of the name {name}"),
@@ -58,7 +58,7 @@ fn a_type_name_has_two_meanings_at_most() {
 
 #[test]
 fn definitions_are_seen_and_uses_are_not() {
-    let code = Parts::of(
+    let code = Parts::from_text(
         "pub(crate) struct Line<'a>(&'a str);\n/// A struct Comment.\nenum\n Kind { Line }\nfn f(l: Line) -> Kind {}\n\
          const A: &str = \"struct Text\"; impl Line<'_> {}",
     )

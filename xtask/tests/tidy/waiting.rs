@@ -17,7 +17,7 @@ const CLOCKS: &[&str] = &[
 ];
 
 /// Package, binary and module of a file.
-fn place(source: &Source) -> Option<(String, String, String)> {
+fn target_of(source: &Source) -> Option<(String, String, String)> {
     let inside = source.inside()?;
     let package = match source.member()? {
         member @ ("posthaste" | "xtask") => member.to_owned(),
@@ -76,7 +76,7 @@ fn every_name_in_the_table_exists() {
         };
         for module in modules {
             let found = sources.iter().any(|source| {
-                place(source).is_some_and(|(package, target, inside)| {
+                target_of(source).is_some_and(|(package, target, inside)| {
                     (&*package, &*target) == (row.package, row.target)
                         && (module.is_empty() || is_inside(&inside, module))
                 }) && has_tests(tests(source))
@@ -98,18 +98,18 @@ fn every_name_in_the_table_exists() {
 fn every_test_that_waits_on_a_clock_is_in_the_table() {
     let mut findings = Vec::new();
     for source in rust() {
-        let Some(place) = place(&source) else {
+        let Some(target) = target_of(&source) else {
             continue;
         };
         // These tests read the sources and name the clocks without waiting for one.
-        if place.0 == "xtask" && place.1 == "tidy" {
+        if target.0 == "xtask" && target.1 == "tidy" {
             continue;
         }
         let text = tests(&source);
         let named = CLOCKS.iter().find(|clock| text.contains(**clock));
         let waits = named.filter(|_| has_tests(text));
         if let Some(clock) = waits
-            && !WAITING.iter().any(|row| covers(row, &place))
+            && !WAITING.iter().any(|row| covers(row, &target))
         {
             findings.push(Finding::new(
                 &source.path,
