@@ -45,11 +45,11 @@ impl Random {
 
 /// Changes an input at one place. `other` is another input of the corpus.
 fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
-    let place = random.below(input.len().max(1));
+    let index = random.below(input.len().max(1));
     match random.below(7) {
-        0 if !input.is_empty() => input[place] ^= 1 << random.below(8),
-        1 if !input.is_empty() => input[place] = SPECIAL[random.below(SPECIAL.len())],
-        2 if !input.is_empty() => input[place] = random.next() as u8,
+        0 if !input.is_empty() => input[index] ^= 1 << random.below(8),
+        1 if !input.is_empty() => input[index] = SPECIAL[random.below(SPECIAL.len())],
+        2 if !input.is_empty() => input[index] = random.next() as u8,
         3 => drop(input.drain(random.range(input.len()))),
         4 => {
             let copy = input[random.range(input.len())].to_vec();

@@ -38,7 +38,7 @@ static PANICKED: AtomicBool = AtomicBool::new(false);
 
 /// Any bytes as what a client sends, in any pieces, before it has nothing more to say.
 pub fn bookshop(input: &[u8]) {
-    let Some(cut) = Cut::of(&input[..input.len().min(SENT)]) else {
+    let Some(cut) = Cut::from_input(&input[..input.len().min(SENT)]) else {
         return;
     };
     let (replies, closed) = converse(&cut);

@@ -15,22 +15,24 @@ const FIXED: usize = 16 << 10;
 
 /// Any bytes as a stream, cut anywhere.
 pub fn changes(input: &[u8]) {
-    let Some(cut) = Cut::of(input) else { return };
-    let told = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+    let Some(cut) = Cut::from_input(input) else {
+        return;
+    };
+    let bounded_read = |pieces: &mut dyn Iterator<Item = &[u8]>| {
         within("EventReader", cut.stream.len(), PER_BYTE, FIXED, || {
             read(pieces)
         })
     };
-    let whole = told(&mut std::iter::once(cut.stream));
-    assert_eq!(whole, told(&mut cut.pieces()));
-    assert_eq!(whole, told(&mut cut.stream.chunks(1)));
+    let whole = bounded_read(&mut std::iter::once(cut.stream));
+    assert_eq!(whole, bounded_read(&mut cut.pieces()));
+    assert_eq!(whole, bounded_read(&mut cut.stream.chunks(1)));
     for event in &whole.0 {
         let again = write(event);
         let read = read(&mut std::iter::once(again.as_bytes()));
         assert_eq!(read, (vec![event.clone()], None), "{again}");
     }
-    if let Some(words) = whole.1 {
-        assert!(!words.is_empty());
+    if let Some(message) = whole.1 {
+        assert!(!message.is_empty());
     }
 }
 
@@ -68,12 +70,12 @@ fn write(event: &Event) -> String {
             let Put {
                 kind,
                 provider,
-                name: of,
+                name: offer_name,
                 at,
                 offer,
             } = &**put;
             let data = json!({
-                "type": kind, "provider": provider, "name": of, "at": at, "offer": offer,
+                "type": kind, "provider": provider, "name": offer_name, "at": at, "offer": offer,
             });
             (name, *number, data)
         }

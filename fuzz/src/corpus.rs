@@ -48,8 +48,8 @@ pub(crate) fn pack(corpus: &Corpus) -> Result<Vec<u8>> {
     let mut builder = tar::Builder::new(Vec::new());
     for (name, input) in corpus {
         if Path::new(name).file_name() != Some(name.as_ref()) {
-            let words = format!("{name:?} is not the name of a file");
-            return Err(Error::new(ErrorKind::InvalidData, words));
+            let message = format!("{name:?} is not the name of a file");
+            return Err(Error::new(ErrorKind::InvalidData, message));
         }
         let mut header = tar::Header::new_ustar();
         header.set_size(input.len() as u64);
@@ -73,8 +73,8 @@ pub(crate) fn unpack(archive: &[u8]) -> Result<Corpus> {
         corpus.insert(name, input);
     }
     if pack(&corpus)? != archive {
-        let words = "damaged, or not packed by the example `corpus` (see fuzz/README.md)";
-        return Err(Error::new(ErrorKind::InvalidData, words));
+        let message = "damaged, or not packed by the example `corpus` (see fuzz/README.md)";
+        return Err(Error::new(ErrorKind::InvalidData, message));
     }
     Ok(corpus)
 }

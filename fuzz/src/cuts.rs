@@ -15,7 +15,7 @@ pub(crate) struct Cut<'a> {
 
 impl<'a> Cut<'a> {
     /// Takes an input apart; an empty one, or one without all its cuts, is none.
-    pub(crate) fn of(input: &'a [u8]) -> Option<Self> {
+    pub(crate) fn from_input(input: &'a [u8]) -> Option<Self> {
         let (first, rest) = input.split_first()?;
         let (cuts, stream) = rest.split_at_checked(usize::from(first & 15) * 2)?;
         let (cuts, _) = cuts.as_chunks::<2>();

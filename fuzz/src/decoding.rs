@@ -35,7 +35,9 @@ impl Write for Limited {
 
 /// The first byte of the stream says which coding, the rest is a body, cut anywhere.
 pub fn decoding(input: &[u8]) {
-    let Some(cut) = Cut::of(input) else { return };
+    let Some(cut) = Cut::from_input(input) else {
+        return;
+    };
     let Some((first, body)) = cut.stream.split_first() else {
         return;
     };

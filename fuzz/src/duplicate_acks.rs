@@ -76,7 +76,7 @@ fn check(ack: &DuplicateAck, now: Instant, last: &HashMap<Ends, Vec<u8>>, budget
 }
 
 /// As the link may have: only those that come down have passed it.
-fn damage(packet: &mut [u8], place: u8) {
-    let bit = usize::from(place) % (packet.len() * 8);
+fn damage(packet: &mut [u8], position: u8) {
+    let bit = usize::from(position) % (packet.len() * 8);
     packet[bit / 8] ^= 0x80 >> (bit % 8);
 }

@@ -10,7 +10,9 @@ const MESSAGES: u8 = 0x40;
 
 /// Any bytes as a body, cut anywhere; the flag says that it is JSON lines.
 pub fn event_stream(input: &[u8]) {
-    let Some(cut) = Cut::of(input) else { return };
+    let Some(cut) = Cut::from_input(input) else {
+        return;
+    };
     let plan = EventPlan {
         format: match (cut.flag, input[0] & MESSAGES) {
             (true, _) => EventFormat::JsonLines,

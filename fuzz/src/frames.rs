@@ -8,7 +8,7 @@ use posthaste_link::{Direction, Network, Plan, Sharing};
 use posthaste_units::{Instant, Ratio, Seed, Span};
 
 use crate::cuts::Cut;
-use crate::trace::{seen, told};
+use crate::trace::{check_records, seen};
 use crate::within;
 
 /// Bytes of an Ethernet header.
@@ -16,7 +16,9 @@ const ETHERNET: usize = 14;
 
 /// Any pieces as frames, from either side in turn; the flag says which begins.
 pub fn frames(input: &[u8]) {
-    let Some(cut) = Cut::of(input) else { return };
+    let Some(cut) = Cut::from_input(input) else {
+        return;
+    };
     let plan = Arc::new(Plan {
         delay: Span::from_micros(10),
         bit_error_rate: Ratio::new(0.01).unwrap_or_default(),
@@ -47,7 +49,7 @@ pub fn frames(input: &[u8]) {
         .filter(|packet_record| packet_record.copy == 0);
     assert_eq!(out.count(), pushed, "packets that went in and came out");
     assert!(network.wake().is_none(), "nothing is left to wait for");
-    told(packet_records);
+    check_records(packet_records);
 }
 
 /// An admitted packet is all there, depends on nothing behind it, and has the same ends whichever

@@ -15,7 +15,9 @@ type Read = (Vec<FramedMessage>, Result<(), FrameError>);
 
 /// Cuts and a body.
 pub fn grpc_frames(input: &[u8]) {
-    let Some(cut) = Cut::of(input) else { return };
+    let Some(cut) = Cut::from_input(input) else {
+        return;
+    };
     let whole = read([cut.stream].into_iter());
     assert_eq!(read(cut.pieces()), whole);
     assert_eq!(read(cut.stream.chunks(1)), whole);

@@ -89,7 +89,9 @@ fn check(name: &[u8], value: &[u8]) {
 
 /// A server's frames after its SETTINGS, cut anywhere.
 pub fn http2_client(input: &[u8]) {
-    let Some(cut) = Cut::of(input) else { return };
+    let Some(cut) = Cut::from_input(input) else {
+        return;
+    };
     let stream = cut.stream;
     // Events are text, and one byte can name a field of 4 kB.
     let whole = within("Client", stream.len(), 4 << 10, CONNECTION, || {

@@ -18,7 +18,9 @@ const END_STREAM: u8 = 1;
 
 /// Cuts and the frames of a connection.
 pub fn http2_frames(input: &[u8]) {
-    let Some(cut) = Cut::of(input) else { return };
+    let Some(cut) = Cut::from_input(input) else {
+        return;
+    };
     let preface = [PREFACE];
     let whole = pass(preface.into_iter().chain([cut.stream]));
     assert_eq!(pass(preface.into_iter().chain(cut.pieces())), whole);

@@ -32,7 +32,9 @@ struct Outcome {
 
 /// Any bytes as the stream of a connection, cut anywhere; the flag says that HEAD was asked.
 pub fn http_reply(input: &[u8]) {
-    let Some(cut) = Cut::of(input) else { return };
+    let Some(cut) = Cut::from_input(input) else {
+        return;
+    };
     let stream = cut.stream;
     let read = |pieces: &mut dyn Iterator<Item = &[u8]>, reader: &mut ReplyReader| {
         within("ReplyReader::feed", stream.len(), 16, 256 << 10, || {

@@ -162,7 +162,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// Counts every byte asked for and not only the peak, so that it bounds work as well as memory,
 /// and does so without a clock. The count is the process's: one thread at a time may measure.
 fn within<T>(
-    what: &str,
+    subject: &str,
     length: usize,
     per_byte: usize,
     fixed: usize,
@@ -174,7 +174,7 @@ fn within<T>(
     let allowed = length * per_byte + fixed;
     assert!(
         used <= allowed,
-        "{what}: {used} bytes were allocated for {length} bytes of input, {allowed} are allowed"
+        "{subject}: {used} bytes were allocated for {length} bytes of input, {allowed} are allowed"
     );
     result
 }

@@ -9,20 +9,28 @@ pub fn doubtful(input: &[u8]) {
     let Some((piece, choices)) = input.split_first() else {
         return;
     };
-    let of = |parts: &[&'static str], choice: u8| parts[usize::from(choice) % parts.len()];
+    let chosen = |parts: &[&'static str], choice: u8| parts[usize::from(choice) % parts.len()];
     let mut stream = Vec::new();
     for choice in choices.chunks_exact(4).take(32) {
         let fields = match choice[2] % 4 {
-            0 => of(FIELDS, choice[1]).to_owned(),
-            1 => of(CODINGS, choice[1]).to_owned(),
-            2 => format!("{}\r\n{}", of(FIELDS, choice[1]), of(CODINGS, choice[2])),
-            _ => format!("{}\r\n{}", of(CODINGS, choice[1]), of(FIELDS, choice[2])),
+            0 => chosen(FIELDS, choice[1]).to_owned(),
+            1 => chosen(CODINGS, choice[1]).to_owned(),
+            2 => format!(
+                "{}\r\n{}",
+                chosen(FIELDS, choice[1]),
+                chosen(CODINGS, choice[2])
+            ),
+            _ => format!(
+                "{}\r\n{}",
+                chosen(CODINGS, choice[1]),
+                chosen(FIELDS, choice[2])
+            ),
         };
         let body = match choice[2] & 0x80 {
-            0 => of(CHUNKS, choice[3]),
+            0 => chosen(CHUNKS, choice[3]),
             _ => "hello",
         };
-        let line = of(LINES, choice[0]);
+        let line = chosen(LINES, choice[0]);
         stream.extend_from_slice(format!("{line}\r\n{fields}\r\n\r\n{body}").as_bytes());
     }
     frames_alike(&stream, stream.chunks(usize::from(*piece).max(1)));

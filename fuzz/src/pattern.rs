@@ -46,12 +46,12 @@ fn holds(pattern: &Pattern) {
         let script = pattern.script(direction);
         let mut walked = script.cursor();
         for entry in pattern.entries().take(50) {
-            for place in [entry.place.first, entry.place.last, entry.place.last + 1] {
-                let elapsed = Span::from_millis(1) * place;
+            for bound in [entry.place.first, entry.place.last, entry.place.last + 1] {
+                let elapsed = Span::from_millis(1) * bound;
                 // Times begin at 0, positions at 1.
-                let position = place.max(1);
+                let position = bound.max(1);
                 let fresh = script.cursor().step(position, elapsed);
-                assert_eq!(walked.step(position, elapsed), fresh, "{place}: {text}");
+                assert_eq!(walked.step(position, elapsed), fresh, "{bound}: {text}");
                 assert!(!fresh.drop || fresh.flips.is_empty() && fresh.copies == 0);
             }
         }

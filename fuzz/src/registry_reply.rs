@@ -20,7 +20,7 @@ pub fn registry_reply(bytes: &[u8]) {
     for version in [Version::V2, Version::V3] {
         let measured = || reply::services(bytes, version);
         let services = within("services", bytes.len(), PER_BYTE, FIXED, measured);
-        for service in told(services) {
+        for service in checked(services) {
             saved(
                 &version.save_service("t", &service),
                 "save_service",
@@ -33,7 +33,7 @@ pub fn registry_reply(bytes: &[u8]) {
                 },
             );
         }
-        for business in told(reply::businesses(bytes, version)) {
+        for business in checked(reply::businesses(bytes, version)) {
             saved(
                 &version.save_business("t", &business),
                 "save_business",
@@ -46,7 +46,7 @@ pub fn registry_reply(bytes: &[u8]) {
                 },
             );
         }
-        for tmodel in told(reply::tmodels(bytes, version)) {
+        for tmodel in checked(reply::tmodels(bytes, version)) {
             saved(
                 &version.save_tmodel("t", &tmodel),
                 "save_tModel",
@@ -61,7 +61,7 @@ pub fn registry_reply(bytes: &[u8]) {
         }
         for page in [reply::services_found, reply::businesses_found] {
             for from in [1, 101, usize::MAX] {
-                if let Some(page) = told(page(bytes, version, from).map(Some))
+                if let Some(page) = checked(page(bytes, version, from).map(Some))
                     && let Rest::From(next) = page.rest
                 {
                     assert!(
@@ -71,18 +71,18 @@ pub fn registry_reply(bytes: &[u8]) {
                 }
             }
         }
-        let token = told(reply::auth_token(bytes, version));
+        let token = checked(reply::auth_token(bytes, version));
         assert_eq!(token, token.trim());
-        told(reply::registered(bytes, version));
-        told(reply::services_of(bytes, version));
+        checked(reply::registered(bytes, version));
+        checked(reply::services_of(bytes, version));
     }
 }
 
 /// What was read, or nothing; why not is said shortly.
-fn told<T: Default>(read: Result<T, ReplyError>) -> T {
+fn checked<T: Default>(read: Result<T, ReplyError>) -> T {
     read.unwrap_or_else(|error| {
-        let words = error.to_string();
-        assert!(!words.is_empty() && words.len() < WORDS, "{words}");
+        let message = error.to_string();
+        assert!(!message.is_empty() && message.len() < WORDS, "{message}");
         T::default()
     })
 }

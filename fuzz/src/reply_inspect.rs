@@ -30,8 +30,8 @@ pub fn reply_inspect(bytes: &[u8]) {
         steps(text);
         agrees(text, &found);
     }
-    let words = String::from_utf8_lossy(&bytes[..bytes.len().min(WORDS)]);
-    told(&words);
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(WORDS)]);
+    check_texts(&text);
 }
 
 /// Each step takes bytes off the document or closes an element: no more steps than twice the bytes.
@@ -111,23 +111,23 @@ fn fault_in(request: &Request<'_>) -> Inspection {
 }
 
 /// A fault with any words is read as it was meant.
-fn told(words: &str) {
+fn check_texts(text: &str) {
     let detail = Detail {
         namespace: "urn:fuzz",
         name: "Trouble",
-        fields: vec![("words", words.to_owned())],
+        fields: vec![("words", text.to_owned())],
     };
     for (version, code) in BOTH.into_iter().zip([Code::Server, Code::Client]) {
         for detail in [None, Some(detail.clone())] {
             let fault = Fault {
                 code,
-                reason: words.to_owned(),
+                reason: text.to_owned(),
                 detail,
             };
             let expected = Inspection::Fault {
                 version,
                 code: code.name(version).to_owned(),
-                reason: as_written(words).trim().to_owned(),
+                reason: as_written(text).trim().to_owned(),
             };
             assert_eq!(inspect(fault.envelope(version).as_bytes()), expected);
         }

@@ -34,7 +34,7 @@ struct Framed {
 
 /// Cuts and the bytes of a connection.
 pub fn request_framing(input: &[u8]) {
-    if let Some(cut) = Cut::of(input) {
+    if let Some(cut) = Cut::from_input(input) {
         frames_alike(cut.stream, cut.pieces());
     }
 }
@@ -48,19 +48,19 @@ pub(crate) fn frames_alike<'a>(stream: &[u8], pieces: impl Iterator<Item = &'a [
     assert_eq!(frame(stream.chunks(1)), whole, "cuts change nothing");
     assert_eq!(reference(stream), whole, "{}", stream.escape_ascii());
     let served = serve(&stream[..whole.accepted]);
-    let words = || format!("{served:?} {whole:?} {}", stream.escape_ascii());
+    let description = || format!("{served:?} {whole:?} {}", stream.escape_ascii());
     assert!(
         served.begun <= whole.heads,
         "a request nobody counted: {}",
-        words()
+        description()
     );
     if !served.over {
         // The parser waits for more, and so for the same.
-        assert_eq!(served.begun, whole.heads, "{}", words());
+        assert_eq!(served.begun, whole.heads, "{}", description());
         let is_broken = whole.refused.is_some_and(|cause| !cause.is_of_head());
         if whole.refused.is_none() || is_broken {
             let open = u64::from(whole.is_in_body || is_broken);
-            assert_eq!(served.ended, served.begun - open, "{}", words());
+            assert_eq!(served.ended, served.begun - open, "{}", description());
         }
     }
 }

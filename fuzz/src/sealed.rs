@@ -16,7 +16,9 @@ const FIXED: usize = 16 << 10;
 
 /// Cuts, and a sealed file under a known key; then the same bytes as content.
 pub fn sealed(input: &[u8]) {
-    let Some(cut) = Cut::of(input) else { return };
+    let Some(cut) = Cut::from_input(input) else {
+        return;
+    };
     let whole = within("Opener", cut.stream.len(), PER_BYTE, FIXED, || {
         open([cut.stream].into_iter())
     });

@@ -39,7 +39,7 @@ fn found(scan: &HeadScan<Blocks>) -> Found {
 
 /// Cuts and a message; the flag asks for tight limits.
 pub fn soap_head(input: &[u8]) {
-    let Some(cut) = Cut::of(input) else {
+    let Some(cut) = Cut::from_input(input) else {
         return;
     };
     let limits = if cut.flag { TIGHT } else { Limits::default() };

@@ -99,12 +99,12 @@ impl World {
             len: u32::from(event[5]) * 8,
             options: self.options(event[6], syn, &seen),
         };
-        let place = segment
+        let offset = segment
             .seq
             .wrapping_sub(FIRST)
             .wrapping_sub(u32::from(!syn));
         let payload: Vec<u8> = (0..segment.len)
-            .map(|at| place.wrapping_add(at) as u8)
+            .map(|at| offset.wrapping_add(at) as u8)
             .collect();
         let mut packet = Vec::new();
         wire::write(
@@ -172,9 +172,9 @@ impl World {
         if segment.syn {
             seen.first = segment.seq;
         }
-        let place = segment.seq.wrapping_sub(seen.first).wrapping_sub(1);
+        let offset = segment.seq.wrapping_sub(seen.first).wrapping_sub(1);
         for (byte, at) in received.payload.iter().zip(0..) {
-            assert_eq!(*byte, place.wrapping_add(at) as u8, "a wrong byte");
+            assert_eq!(*byte, offset.wrapping_add(at) as u8, "a wrong byte");
         }
         seen.expected = segment.ack.unwrap_or(FIRST);
         seen.next = segment.seq.wrapping_add(segment.places());

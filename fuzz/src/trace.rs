@@ -42,7 +42,7 @@ pub fn trace(input: &[u8]) {
         };
         network.push(now, direction, flow, packet);
     }
-    told(seen(&mut network));
+    check_records(seen(&mut network));
 }
 
 /// All that comes out of a network, as the emulator would have seen it.
@@ -56,7 +56,7 @@ pub(crate) fn seen(network: &mut Network<Flow, Vec<u8>>) -> Vec<PacketRecord> {
 }
 
 /// Each packet_record happens once, and reaches the other end once where it was delivered.
-pub(crate) fn told(packet_records: Vec<PacketRecord>) {
+pub(crate) fn check_records(packet_records: Vec<PacketRecord>) {
     let delivered = |packet_record: &PacketRecord| matches!(packet_record.fate, Fate::Delivered(_));
     let arrivals = packet_records
         .iter()

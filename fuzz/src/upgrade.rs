@@ -28,16 +28,20 @@ pub fn upgrade(bytes: &[u8]) {
         let first = list(fields(), b"upgrade").find(|protocol| is_in(protocol, &allowed));
         let first = first.expect("the protocol is in the list");
         assert!(first.eq_ignore_ascii_case(chosen.as_bytes()), "{text}");
-        let length: usize = of(fields(), b"upgrade").map(<[u8]>::len).sum();
+        let length: usize = elements(fields(), b"upgrade").map(<[u8]>::len).sum();
         assert!(length <= MAX_UPGRADE);
         if chosen == "websocket" {
-            assert_eq!(of(fields(), b"sec-websocket-key").count(), 1, "{text}");
-            let versions: Vec<_> = of(fields(), b"sec-websocket-version").collect();
+            assert_eq!(
+                elements(fields(), b"sec-websocket-key").count(),
+                1,
+                "{text}"
+            );
+            let versions: Vec<_> = elements(fields(), b"sec-websocket-version").collect();
             assert_eq!(versions, [b"13"], "{text}");
         }
     }
     let stream = connected(b"WebSocket", fields(), &allowed);
-    let versions: Vec<_> = of(fields(), b"sec-websocket-version").collect();
+    let versions: Vec<_> = elements(fields(), b"sec-websocket-version").collect();
     if versions == [b"13"] {
         assert_eq!(stream, Ok("websocket"), "{text}");
     } else {
@@ -64,7 +68,7 @@ fn field(line: &[u8]) -> (Vec<u8>, &[u8]) {
 }
 
 /// The lines of a field.
-fn of<'a>(
+fn elements<'a>(
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     wanted: &'static [u8],
 ) -> impl Iterator<Item = &'a [u8]> {
@@ -76,7 +80,7 @@ fn list<'a>(
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     wanted: &'static [u8],
 ) -> impl Iterator<Item = &'a [u8]> {
-    let entries = of(fields, wanted).flat_map(|line| line.split(|byte| *byte == b','));
+    let entries = elements(fields, wanted).flat_map(|line| line.split(|byte| *byte == b','));
     entries
         .map(<[u8]>::trim_ascii)
         .filter(|entry| !entry.is_empty())
