@@ -363,7 +363,9 @@ fn a_refused_preparation_has_a_reason_and_frees_the_agent() {
             &conductor,
             run,
             &agents,
-            ("p", &["absent"], Some(SealingKey::random())),
+            "p",
+            &["absent"],
+            Some(SealingKey::random()),
         );
         assert!(matches!(file.await[0], Err(AgentError::Refused { .. })));
         assert!(prepare(&conductor, run, &agents, "p", &[], None).await[0].is_ok());
