@@ -186,13 +186,13 @@ mod tests {
 
     #[test]
     fn invalid_events_are_refused() {
-        for (text, words) in [
+        for (text, expected) in [
             ("data: x\n\n", "an event \"\""),
             ("event: put\ndata: {}\n\n", "missing field"),
         ] {
             let (events, error) = read(text);
             assert_eq!(events, []);
-            assert!(error.unwrap().contains(words), "{text:?}");
+            assert!(error.unwrap().contains(expected), "{text:?}");
         }
         let mut reader = EventReader::default();
         assert!(reader.next(&mut &b"data: \xff\n"[..]).is_err());

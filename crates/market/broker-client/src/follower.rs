@@ -18,7 +18,7 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::fr
 /// Duration after which a stream resets the wait.
 const GOOD: Duration = Duration::from_secs(30);
 
-/// FollowerEvent of a followed broker.
+/// Event of a followed broker, or of the connection to it.
 #[derive(Debug)]
 pub enum FollowerEvent {
     /// An event of the broker.
@@ -69,7 +69,7 @@ async fn follow(client: &BrokerClient, mut tell: impl FnMut(FollowerEvent) -> Re
     let mut wait = BACK_OFF.0;
     loop {
         let begun = Instant::now();
-        let told_until = client.follow(position.last, |event| {
+        let ended = client.follow(position.last, |event| {
             let before = position.clone();
             position.pass(&event);
             match tell(FollowerEvent::Told(event)) {
@@ -80,7 +80,7 @@ async fn follow(client: &BrokerClient, mut tell: impl FnMut(FollowerEvent) -> Re
                 }
             }
         });
-        let (Ok(error) | Err(error)) = told_until.await;
+        let (Ok(error) | Err(error)) = ended.await;
         position.beginning = false;
         if begun.elapsed() > GOOD {
             wait = BACK_OFF.0;
@@ -144,8 +144,8 @@ mod tests {
             socket.write_all(answer.as_bytes()).unwrap();
             last
         };
-        let told = std::thread::spawn(|| streams.into_iter().map(answer).collect());
-        (url, told)
+        let served = std::thread::spawn(|| streams.into_iter().map(answer).collect());
+        (url, served)
     }
 
     fn event(id: &str, name: &str) -> String {
@@ -165,12 +165,12 @@ mod tests {
             event("", "alive"),
         ];
         let (url, served) = broker(streams);
-        let (tell, told) = mpsc::channel();
+        let (tell, news) = mpsc::channel();
         let follower = Follower::start(BrokerClient::new(&url).unwrap(), move |news| {
             let _ = tell.send(news);
             Ok(())
         });
-        let lost = told
+        let lost = news
             .iter()
             .filter(|news| matches!(news, FollowerEvent::Lost(_)));
         assert_eq!(lost.take(5).count(), 5);
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(served.join().unwrap(), had);
         drop(follower);
         // The closure is dropped with the thread.
-        told.iter().for_each(drop);
+        news.iter().for_each(drop);
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
             .unwrap()
             .local_addr()
             .unwrap();
-        let (tell, told) = mpsc::channel();
+        let (tell, news) = mpsc::channel();
         let client = BrokerClient::new(&format!("http://{gone}")).unwrap();
         let _follower = Follower::start(client, move |news| {
             let _ = tell.send(news);
@@ -197,7 +197,7 @@ mod tests {
         });
         let (mut seconds, mut losses) = (0, 0);
         while seconds < 2 || losses < 2 {
-            match told.recv().unwrap() {
+            match news.recv().unwrap() {
                 FollowerEvent::Second => seconds += 1,
                 FollowerEvent::Lost(Error::Unreachable { .. }) => losses += 1,
                 other => panic!("{other:?}"),

@@ -71,8 +71,8 @@ mod tests {
             .into_iter()
             .chain(["subject=CN=ada", "subject= CN = ada"])
         {
-            let words = fault_of_subject(bad).unwrap();
-            assert!(words.contains("after subject="), "{bad:?}");
+            let message = fault_of_subject(bad).unwrap();
+            assert!(message.contains("after subject="), "{bad:?}");
         }
     }
 }
