@@ -85,7 +85,7 @@ impl Admin {
         getrandom(&mut chance, GetRandomFlags::empty())
             .map_err(|error| BrokerError::Thread(error.into()))?;
         let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(chance));
-        let hash = Hash::of(&token);
+        let hash = Hash::from_token(&token);
         let number = self.0.grant(role, provider, hash, Timestamp::now());
         Ok((number?, token))
     }

@@ -66,7 +66,7 @@ impl OfferGroup {
 
 impl Tag {
     /// Tag of an offer.
-    pub(crate) fn of(offer: &Offer) -> Self {
+    pub(crate) fn from_offer(offer: &Offer) -> Self {
         Self::of_json(&serde_json::to_vec(offer).expect("an offer has texts and finite numbers"))
     }
 

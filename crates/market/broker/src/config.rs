@@ -215,8 +215,11 @@ impl BrokerConfig {
         config.store = config.store.beside(folder);
         for source in &config.sources {
             let names = [&source.kind, &source.provider].map(|name| fault_of_name(name));
-            if let Some(words) = names.into_iter().flatten().next() {
-                return Err(ConfigError::of(format!("source {:?}: {words}", source.url)));
+            if let Some(reason) = names.into_iter().flatten().next() {
+                return Err(ConfigError::of(format!(
+                    "source {:?}: {reason}",
+                    source.url
+                )));
             }
             if source.every < LEAST {
                 return Err(ConfigError::of(format!(

@@ -51,7 +51,7 @@ impl FollowedBroker {
     fn take(&mut self, event: Event) -> Result<(), Full> {
         let mut ago = Duration::ZERO;
         match event {
-            Event::Begin => self.build = Some(IndexBuild::of(self.registry.empty())),
+            Event::Begin => self.build = Some(IndexBuild::new(self.registry.empty())),
             Event::Ready(number) => {
                 if let Some(build) = self.build.take() {
                     let (index, _) = build.done();

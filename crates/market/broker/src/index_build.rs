@@ -23,7 +23,7 @@ pub(crate) struct IndexBuild {
 
 impl IndexBuild {
     /// Starts with an empty `index`.
-    pub(crate) fn of(index: Index) -> Self {
+    pub(crate) fn new(index: Index) -> Self {
         assert_eq!(index.len(), 0, "an index build starts with offers");
         Self {
             index,
@@ -58,7 +58,7 @@ impl IndexBuild {
         }
         self.held.add(&key.kind, &key.provider, offer.bytes());
         if key.kind != self.kind {
-            self.turn();
+            self.complete_type();
             self.kind = key.kind;
         }
         self.offers.insert((key.provider, key.name), offer);
@@ -73,11 +73,11 @@ impl IndexBuild {
 
     /// Completes the current type. Returns the index, and the number of offers that this broker cannot compare.
     pub(crate) fn done(mut self) -> (Index, usize) {
-        self.turn();
+        self.complete_type();
         (self.index, self.refused)
     }
 
-    fn turn(&mut self) {
+    fn complete_type(&mut self) {
         let named = self
             .offers
             .iter()

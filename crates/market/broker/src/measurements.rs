@@ -98,7 +98,7 @@ fn fault_of_offer(offer: &MeasuredOffer) -> Option<String> {
     if let Some(fault) = names.into_iter().find_map(|name| fault_of_name(name)) {
         return Some(fault);
     }
-    let named = |words: &str| Some(format!("the offer {:?}: {words}", offer.name));
+    let named = |reason: &str| Some(format!("the offer {:?}: {reason}", offer.name));
     if offer.failures > offer.requests {
         return named("more failures than requests");
     }
@@ -187,8 +187,8 @@ mod tests {
             |report| report.offers[0].endpoint = "a\nb".to_owned(),
             |report| report.offers = vec![report.offers[0].clone(); MAX_MEASURED + 1],
         ];
-        for (place, change) in changes.into_iter().enumerate() {
-            assert!(changed(change).is_some(), "{place}");
+        for (index, change) in changes.into_iter().enumerate() {
+            assert!(changed(change).is_some(), "{index}");
         }
     }
 }

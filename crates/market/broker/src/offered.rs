@@ -24,9 +24,9 @@ pub(crate) fn fault_of_name(name: &str) -> Option<String> {
 
 /// Reason why no client could choose the offer, in words; `None` if valid.
 pub(crate) fn fault(registry: &Registry, offer: &Offer, now: Timestamp) -> Option<String> {
-    let named = |words: String| format!("the offer {:?}: {words}", offer.name);
-    if let Some(words) = fault_of_name(&offer.name) {
-        return Some(named(words));
+    let named = |reason: String| format!("the offer {:?}: {reason}", offer.name);
+    if let Some(reason) = fault_of_name(&offer.name) {
+        return Some(named(reason));
     }
     if let Err(error) = offer.check() {
         return Some(named(error.to_string()));
@@ -53,18 +53,18 @@ pub(crate) fn check(registry: &Registry, offers: &[Offer]) -> Result<(), String>
         if !names.insert(&offer.name) {
             return Err(format!("the offer {:?} is there twice", offer.name));
         }
-        if let Some(words) = fault(registry, offer, now) {
-            return Err(words);
+        if let Some(reason) = fault(registry, offer, now) {
+            return Err(reason);
         }
     }
     Ok(())
 }
 
 /// Number of offers that differ between `offers` and the index, for this provider and type.
-pub(crate) fn differing(registry: &Registry, of: &OfferGroup, offers: &[Offer]) -> usize {
+pub(crate) fn differing(registry: &Registry, group: &OfferGroup, offers: &[Offer]) -> usize {
     let current = registry.read();
-    let own = current.index.offers(&of.kind);
-    let own = own.filter(|found| found.provider == of.provider);
+    let own = current.index.offers(&group.kind);
+    let own = own.filter(|found| found.provider == group.provider);
     let mut own: HashMap<String, Offer> = own
         .map(|found| (found.offer.name.clone(), found.offer))
         .collect();
@@ -75,15 +75,15 @@ pub(crate) fn differing(registry: &Registry, of: &OfferGroup, offers: &[Offer]) 
 }
 
 /// Write that replaces all offers of a provider for a type by validated `offers`, with token number `by`.
-pub(crate) fn all(of: OfferGroup, offers: Vec<Offer>, by: u64) -> Write {
+pub(crate) fn all(group: OfferGroup, offers: Vec<Offer>, by: u64) -> Write {
     let change = |offer: Offer| {
-        let key = OfferKey::new(&of.kind, &of.provider, &offer.name);
+        let key = OfferKey::new(&group.kind, &group.provider, &offer.name);
         (key, Some(offer))
     };
     Write {
         by,
         changes: offers.into_iter().map(change).collect(),
         only_if: Condition::Any,
-        alone: Some(of),
+        alone: Some(group),
     }
 }

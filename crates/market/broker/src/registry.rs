@@ -41,7 +41,7 @@ pub(crate) struct Registry {
     /// Time when the index was last in step with its source, in milliseconds since `start`, or [`NEVER`].
     in_step: AtomicI64,
     /// Start of the unanswered call to the store, in milliseconds since `start`, or [`NEVER`].
-    asked: AtomicI64,
+    call_began: AtomicI64,
     /// Error of the last call to the store, if it failed.
     store_error: RwLock<Option<String>>,
     start: Instant,
@@ -70,7 +70,7 @@ impl Registry {
             grants: RwLock::default(),
             grant_reads: Mutex::default(),
             in_step: AtomicI64::new(NEVER),
-            asked: AtomicI64::new(NEVER),
+            call_began: AtomicI64::new(NEVER),
             store_error: RwLock::default(),
             start: Instant::now(),
         }
@@ -84,7 +84,7 @@ impl Registry {
     /// Grant of a token, if the token is valid.
     pub(crate) fn grant(&self, token: &str) -> Option<Arc<Grant>> {
         let grants = self.grants.read().unwrap_or_else(PoisonError::into_inner);
-        grants.get(&Hash::of(token)).cloned()
+        grants.get(&Hash::from_token(token)).cloned()
     }
 
     /// True if the tokens may be read again for an unknown one: [`GRANT_READS`] times in a second, so that wrong tokens
@@ -133,7 +133,7 @@ impl Registry {
     /// Records the start of a call to the store.
     pub(crate) fn ask(&self) {
         let now = in_millis(self.start.elapsed());
-        self.asked.store(now, Relaxed);
+        self.call_began.store(now, Relaxed);
     }
 
     /// Records the result of a call to the store.
@@ -143,19 +143,19 @@ impl Registry {
             .store_error
             .write()
             .unwrap_or_else(PoisonError::into_inner) = error;
-        self.asked.store(NEVER, Relaxed);
+        self.call_began.store(NEVER, Relaxed);
     }
 
     /// Reason why the index is, or may be, out of step.
     pub(crate) fn outage(&self) -> Option<String> {
-        let asked = self.asked.load(Relaxed);
-        let waited = in_millis(self.start.elapsed()).saturating_sub(asked);
-        if asked != NEVER && waited > in_millis(SILENCE) {
+        let call_began = self.call_began.load(Relaxed);
+        let waited = in_millis(self.start.elapsed()).saturating_sub(call_began);
+        if call_began != NEVER && waited > in_millis(SILENCE) {
             return Some(format!("the store has not answered for {waited} ms"));
         }
         let store_error = self.store_error.read();
         let store_error = store_error.unwrap_or_else(PoisonError::into_inner);
-        let lost = |words: &String| format!("the store cannot be used: {words}");
+        let lost = |error: &String| format!("the store cannot be used: {error}");
         let behind = |age: Duration| format!("out of step with the store for {} s", age.as_secs());
         store_error
             .as_ref()

@@ -64,7 +64,7 @@ impl TokenRole {
 
 impl Hash {
     /// Hash of the token in a request.
-    pub(crate) fn of(token: &str) -> Self {
+    pub(crate) fn from_token(token: &str) -> Self {
         let digest = digest(&SHA256, token.as_bytes());
         Self(digest.as_ref().try_into().expect("32 bytes"))
     }

@@ -20,7 +20,7 @@ pub(crate) async fn fetch_offers(url: &str) -> Result<Option<Vec<Offer>>, String
     let mut waiting = vec![first.clone()];
     let mut offers = Vec::new();
     while let Some(document) = waiting.pop() {
-        let at = |words: String| format!("{}: {words}", document.url());
+        let at = |reason: String| format!("{}: {reason}", document.url());
         let bytes = document
             .fetch(bounds::BYTES)
             .await
@@ -113,7 +113,7 @@ mod tests {
             assert_eq!(names, ["Gold", "Silver"]);
         }
         assert_eq!(read(inside("").as_bytes()), Ok(None));
-        for (text, words) in [
+        for (text, reason) in [
             (
                 "<wsqos><definition><requirements/></definition></wsqos>".to_owned(),
                 "no offers",
@@ -121,7 +121,7 @@ mod tests {
             ("<wsqos".to_owned(), "byte"),
         ] {
             let error = read(text.as_bytes()).unwrap_err();
-            assert!(error.contains(words), "{error}");
+            assert!(error.contains(reason), "{error}");
         }
     }
 }

@@ -76,9 +76,9 @@ impl OfferSource {
             let poll = self.poll(&context).await;
             let first = poll.failed.first();
             match (first, poll.changes) {
-                (Some(words), _) if !failing => {
+                (Some(reason), _) if !failing => {
                     let others = poll.failed.len() - 1;
-                    tracing::warn!(provider = self.provider, others, "no offers: {words}");
+                    tracing::warn!(provider = self.provider, others, "no offers: {reason}");
                 }
                 (None, changes) if failing || changes > 0 => {
                     tracing::info!(provider = self.provider, changes, "offers fetched");
@@ -102,8 +102,8 @@ impl OfferSource {
             context.metrics.count_fetch(fetched.is_ok());
             match fetched {
                 Ok(more) => offers.extend(more),
-                Err(words) => {
-                    failed.push(words);
+                Err(reason) => {
+                    failed.push(reason);
                     unheard.insert(document.endpoint.as_deref());
                 }
             }
@@ -114,10 +114,10 @@ impl OfferSource {
         let standing = self.standing(&offers, &unheard, context);
         offers.extend(standing);
         let (kind, provider) = (self.kind.clone(), self.provider.clone());
-        let of = OfferGroup { kind, provider };
-        let changes = differing(&context.registry, &of, &offers);
+        let group = OfferGroup { kind, provider };
+        let changes = differing(&context.registry, &group, &offers);
         if changes > 0 {
-            match context.writer.write(all(of, offers, NO_TOKEN)).await {
+            match context.writer.write(all(group, offers, NO_TOKEN)).await {
                 // `Refused` cannot happen, because the write has no condition.
                 Ok(WriteOutcome::Made(_) | WriteOutcome::Refused) => {}
                 Ok(WriteOutcome::Full(full)) => {
@@ -138,8 +138,8 @@ impl OfferSource {
         context: &FetchContext,
     ) -> Result<Vec<Offer>, String> {
         // The semaphore is never closed.
-        let _turn = context.at_once.acquire().await;
-        let at = |words: String| format!("{}: {words}", document.url);
+        let _permit = context.at_once.acquire().await;
+        let at = |reason: String| format!("{}: {reason}", document.url);
         let mut offers = match fetch_offers(&document.url).await? {
             Some(offers) => offers,
             None if document.of_type => Vec::new(),

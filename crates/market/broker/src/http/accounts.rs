@@ -55,7 +55,7 @@ impl BrokerHandler {
         self.authenticate(parts, TokenRole::Operator).await?;
         let found = self.writer()?.call(move |store| store.account(&name));
         match found.await.map_err(unstored)? {
-            Some(found) => Ok(BrokerReply::of(&found.state(Timestamp::now()))),
+            Some(found) => Ok(BrokerReply::serialized(&found.state(Timestamp::now()))),
             None => Err(absent()),
         }
     }
@@ -63,9 +63,11 @@ impl BrokerHandler {
     /// Lists accounts by name.
     pub(super) async fn list_accounts(&self, parts: &Parts) -> Result<BrokerReply, ProblemDetails> {
         self.authenticate(parts, TokenRole::Operator).await?;
-        let limit = Query::of(parts).number("limit", LISTED.0)?.min(LISTED.1);
+        let limit = Query::from_parts(parts)
+            .number("limit", LISTED.0)?
+            .min(LISTED.1);
         let accounts = self.accounts_after(parts, limit).await?;
-        Ok(BrokerReply::of(&json!({ "accounts": accounts })))
+        Ok(BrokerReply::serialized(&json!({ "accounts": accounts })))
     }
 
     /// At most `limit` accounts by name, after the name `after` of the query.
@@ -74,11 +76,11 @@ impl BrokerHandler {
         parts: &Parts,
         limit: usize,
     ) -> Result<Vec<AccountState>, ProblemDetails> {
-        let after = Query::of(parts).text("after").unwrap_or_default();
+        let after = Query::from_parts(parts).text("after").unwrap_or_default();
         if !after.is_empty()
-            && let Some(words) = fault_of_account_name(&after)
+            && let Some(detail) = fault_of_account_name(&after)
         {
-            return Err(ProblemDetails::bad(words));
+            return Err(ProblemDetails::bad(detail));
         }
         let found = self
             .writer()?
@@ -124,9 +126,11 @@ impl BrokerHandler {
     }
 
     fn changed(&self, outcome: AccountOutcome) -> Result<BrokerReply, ProblemDetails> {
-        let conflict = |words: &str| Err(ProblemDetails::new(StatusCode::CONFLICT, words));
+        let conflict = |detail: &str| Err(ProblemDetails::new(StatusCode::CONFLICT, detail));
         match outcome {
-            AccountOutcome::Made(account) => Ok(BrokerReply::of(&account.state(Timestamp::now()))),
+            AccountOutcome::Made(account) => {
+                Ok(BrokerReply::serialized(&account.state(Timestamp::now())))
+            }
             AccountOutcome::Exists => conflict(
                 "there is an account of that name: give it a new key by `posthaste accounts change NAME --new-key`, \
                  or take another name if it is closed",
@@ -163,8 +167,8 @@ fn absent() -> ProblemDetails {
 
 /// Rejects a new account that could not be used.
 fn check_new(new: &NewAccount) -> Result<(), String> {
-    if let Some(words) = fault_of_account_name(&new.name) {
-        return Err(words);
+    if let Some(detail) = fault_of_account_name(&new.name) {
+        return Err(detail);
     }
     if new.key_sha256.is_none() && new.certificate.is_none() {
         return Err(
@@ -184,8 +188,8 @@ fn check_change(change: &AccountChange) -> Result<(), String> {
 }
 
 fn check_parts(certificate: Option<&str>, period: Option<Span>) -> Result<(), String> {
-    if let Some(words) = certificate.and_then(fault_of_subject) {
-        return Err(words);
+    if let Some(detail) = certificate.and_then(fault_of_subject) {
+        return Err(detail);
     }
     let (least, most) = PERIODS;
     match period {

@@ -33,8 +33,8 @@ impl BrokerHandler {
 fn page(accounts: &[AccountState], counts: AccountCounts) -> Page {
     let mut section = Section::new("Accounts");
     if accounts.is_empty() {
-        let words = "There are none here. The command posthaste accounts add makes one.";
-        section.blocks.push(Block::Text(words.to_owned()));
+        let text = "There are none here. The command posthaste accounts add makes one.";
+        section.blocks.push(Block::Text(text.to_owned()));
     } else {
         section.blocks.push(Block::Table(table(accounts)));
     }

@@ -22,8 +22,8 @@ impl BrokerHandler {
     pub(super) fn writer(&self) -> Result<&StoreWriter, ProblemDetails> {
         self.context.writer.as_ref().ok_or_else(|| {
             let upstream = self.context.follows.as_deref().unwrap_or_default();
-            let words = format!("this broker follows {upstream}: publish there");
-            ProblemDetails::new(StatusCode::FORBIDDEN, words)
+            let detail = format!("this broker follows {upstream}: publish there");
+            ProblemDetails::new(StatusCode::FORBIDDEN, detail)
         })
     }
 
@@ -54,9 +54,10 @@ impl BrokerHandler {
         invalid: &'static str,
     ) -> Result<Arc<Grant>, ProblemDetails> {
         let writer = self.writer()?;
-        let refuse = |words: String, challenge| {
+        let refuse = |detail: String, challenge| {
             self.context.metrics.count_refused_token();
-            ProblemDetails::new(StatusCode::UNAUTHORIZED, words).with(Also::Authenticate(challenge))
+            ProblemDetails::new(StatusCode::UNAUTHORIZED, detail)
+                .with(Also::Authenticate(challenge))
         };
         let token = token(parts).ok_or_else(|| refuse(needs(role), absent))?;
         let mut grant = self.context.registry.grant(&token);
@@ -71,12 +72,12 @@ impl BrokerHandler {
             grant = self.context.registry.grant(&token);
         }
         let grant = grant.ok_or_else(|| {
-            let words = "unknown or revoked token";
-            refuse(words.to_owned(), invalid)
+            let detail = "unknown or revoked token";
+            refuse(detail.to_owned(), invalid)
         })?;
         if grant.role != role {
-            let words = format!("this is {} token: {}", owners(grant.role), needs(role));
-            return Err(ProblemDetails::new(StatusCode::FORBIDDEN, words));
+            let detail = format!("this is {} token: {}", owners(grant.role), needs(role));
+            return Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail));
         }
         Ok(grant)
     }

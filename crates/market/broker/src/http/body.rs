@@ -17,10 +17,10 @@ pub(super) async fn read(
     peer: &Peer,
 ) -> Result<Bytes, ProblemDetails> {
     if parts.headers.contains_key(header::CONTENT_ENCODING) {
-        let words = "a body in a content coding is not read: send it as it is";
+        let detail = "a body in a content coding is not read: send it as it is";
         return Err(ProblemDetails::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            words,
+            detail,
         ));
     }
     read_body(body, limit, peer)

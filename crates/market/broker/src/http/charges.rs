@@ -50,9 +50,9 @@ impl BrokerHandler {
         });
         let (outcome, charges) = booked.await.map_err(unstored)?;
         let metrics = &self.context.metrics.accounts;
-        let refuse = |status, words: String| {
+        let refuse = |status, detail: String| {
             metrics.batches[2].fetch_add(1, Relaxed);
-            Err(ProblemDetails::new(status, words))
+            Err(ProblemDetails::new(status, detail))
         };
         match outcome {
             ReportOutcome::Booked {
@@ -69,23 +69,23 @@ impl BrokerHandler {
                 let now = Timestamp::now();
                 let accounts: Vec<AccountState> =
                     accounts.iter().map(|account| account.state(now)).collect();
-                Ok(BrokerReply::of(&ReportReply {
+                Ok(BrokerReply::serialized(&ReportReply {
                     known,
                     more,
                     accounts,
                 }))
             }
             ReportOutcome::Unknown => {
-                let words = "this is not the next batch of a known gateway, and might be booked: begin as a new gateway \
+                let detail = "this is not the next batch of a known gateway, and might be booked: begin as a new gateway \
                              with an empty report";
-                refuse(StatusCode::CONFLICT, words.to_owned())
+                refuse(StatusCode::CONFLICT, detail.to_owned())
             }
             ReportOutcome::Wrong(account) => {
-                let words = format!(
+                let detail = format!(
                     "there is no account {account:?} in this currency: `posthaste accounts list` shows all; the prices \
                      of the gateway and the budget have one currency"
                 );
-                refuse(StatusCode::UNPROCESSABLE_ENTITY, words)
+                refuse(StatusCode::UNPROCESSABLE_ENTITY, detail)
             }
         }
     }
@@ -93,11 +93,11 @@ impl BrokerHandler {
     /// Lists booked charges.
     pub(super) async fn charges(&self, parts: &Parts) -> Result<BrokerReply, ProblemDetails> {
         self.authenticate(parts, TokenRole::Operator).await?;
-        let query = Query::of(parts);
+        let query = Query::from_parts(parts);
         let time = |name| query.parsed::<Timestamp>(name, "a time as 2026-01-31T00:00:00Z");
         let account = query.text("account");
-        if let Some(words) = account.as_deref().and_then(fault_of_account_name) {
-            return Err(ProblemDetails::bad(words));
+        if let Some(detail) = account.as_deref().and_then(fault_of_account_name) {
+            return Err(ProblemDetails::bad(detail));
         }
         let selection = ChargeQuery {
             account,
@@ -111,8 +111,8 @@ impl BrokerHandler {
             Some("csv") => true,
             Some("json") => false,
             Some(other) => {
-                let words = format!("format is {other:?}: write csv or json");
-                return Err(ProblemDetails::bad(words));
+                let detail = format!("format is {other:?}: write csv or json");
+                return Err(ProblemDetails::bad(detail));
             }
         };
         let found = self.writer()?.call(move |store| store.charges(&selection));
@@ -120,7 +120,7 @@ impl BrokerHandler {
         Ok(if wants_csv {
             BrokerReply::new(StatusCode::OK, "text/csv; charset=utf-8", csv(&charges))
         } else {
-            BrokerReply::of(&json!({ "charges": charges }))
+            BrokerReply::serialized(&json!({ "charges": charges }))
         })
     }
 }

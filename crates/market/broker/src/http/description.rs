@@ -62,9 +62,14 @@ fn get_best_offer() -> Offered {
 }
 
 fn available_offers_info() -> Offered {
-    let words = "The offers for a type of interface, the cheapest first.";
+    let documentation = "The offers for a type of interface, the cheapest first.";
     let offers = any_number("Offer", Kind::Record("OfferInfo"), "");
-    operation("AvailableOffersInfo", words, vec![kind()], vec![offers])
+    operation(
+        "AvailableOffersInfo",
+        documentation,
+        vec![kind()],
+        vec![offers],
+    )
 }
 
 fn get_trusted_providers() -> Offered {
@@ -78,9 +83,14 @@ fn get_trusted_providers() -> Offered {
 }
 
 fn get_registry_location() -> Offered {
-    let words = "Where the registry of services is: this broker where there is no other.";
+    let documentation = "Where the registry of services is: this broker where there is no other.";
     let location = Element::simple("location", "anyURI", "");
-    operation("GetRegistryLocation", words, Vec::new(), vec![location])
+    operation(
+        "GetRegistryLocation",
+        documentation,
+        Vec::new(),
+        vec![location],
+    )
 }
 
 fn operation(
@@ -99,8 +109,8 @@ fn operation(
 }
 
 fn kind() -> Element {
-    let words = "The type of interface: a UDDI tModel's key, or any other name.";
-    Element::simple("tModelKey", "string", words)
+    let documentation = "The type of interface: a UDDI tModel's key, or any other name.";
+    Element::simple("tModelKey", "string", documentation)
 }
 
 fn any_number(name: &'static str, kind: Kind, documentation: &'static str) -> Element {

@@ -88,7 +88,7 @@ impl BrokerHandler {
         let current = self.context.registry.read();
         let answer = self.find(&current.index, &question);
         self.context.metrics.count_answer(answer.offer.is_some());
-        Ok(BrokerReply::of(&answer))
+        Ok(BrokerReply::serialized(&answer))
     }
 
     /// Finds the best offer with the index, or with the search that replaces it.
@@ -126,7 +126,10 @@ impl BrokerHandler {
         let offer = current.index.get(&key.kind, &key.provider, &key.name);
         let offer = offer.filter(|offer| offer.expires > Timestamp::now());
         let offer = offer.ok_or_else(|| ProblemDetails::not_found("there is no such offer"))?;
-        Ok(BrokerReply::of(&offer).with(header::ETAG, &Tag::of(&offer).to_string()))
+        Ok(
+            BrokerReply::serialized(&offer)
+                .with(header::ETAG, &Tag::from_offer(&offer).to_string()),
+        )
     }
 
     /// Lists the offers of a type, cheapest first, or the known types.
@@ -150,13 +153,15 @@ impl BrokerHandler {
             let mut types: Vec<&str> = current.index.kinds().collect();
             types.sort_unstable();
             let types: Vec<&str> = types.into_iter().skip(skip).take(take).collect();
-            return Ok(BrokerReply::of(&serde_json::json!({ "types": types })));
+            return Ok(BrokerReply::serialized(
+                &serde_json::json!({ "types": types }),
+            ));
         };
         // May include offers that expired within the last second.
         let offers = current.index.offers_from(&kind, skip).take(take);
         let listed = offers.map(|Found { provider, offer }| ListedOffer { provider, offer });
         let listed: Vec<ListedOffer<'_>> = listed.collect();
-        Ok(BrokerReply::of(
+        Ok(BrokerReply::serialized(
             &serde_json::json!({ "type": kind, "offers": listed }),
         ))
     }
@@ -212,16 +217,16 @@ fn against<'i>(index: &'i Index, question: &BestOfferQuery, now: Timestamp) -> V
     let explain = |Found { provider, offer }: Found<'i>| {
         let mut objections = Vec::new();
         let wanted = &question.requirements.qos;
-        let told = compare(&offer, wanted, &world, &mut |mismatch| {
-            let words = mismatch.to_string();
-            match room.checked_sub(words.len()) {
+        let compared = compare(&offer, wanted, &world, &mut |mismatch| {
+            let message = mismatch.to_string();
+            match room.checked_sub(message.len()) {
                 Some(left) => room = left,
                 None => return ControlFlow::Break(()),
             }
-            objections.push(words);
+            objections.push(message);
             ControlFlow::Continue(())
         });
-        if told.is_break() {
+        if compared.is_break() {
             objections.push("and more".to_owned());
         }
         Against {

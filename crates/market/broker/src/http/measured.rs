@@ -46,8 +46,8 @@ impl BrokerHandler {
         self.authenticate_gateway(parts, &key.gateway).await?;
         let body = read(parts, body, bounds::BYTES, peer).await?;
         let report = from_json::<QualityReport>(&body)?;
-        if let Some(words) = fault(&report) {
-            return Err(ProblemDetails::senseless(words));
+        if let Some(detail) = fault(&report) {
+            return Err(ProblemDetails::senseless(detail));
         }
         let measurements = &self.context.measurements;
         let put = measurements.put(key, report, Instant::now());
@@ -61,11 +61,11 @@ impl BrokerHandler {
         if grant.provider == name {
             Ok(())
         } else {
-            let words = format!(
+            let detail = format!(
                 "this token is of {:?}, the report would be of {name:?}",
                 grant.provider
             );
-            Err(ProblemDetails::new(StatusCode::FORBIDDEN, words))
+            Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail))
         }
     }
 
@@ -83,7 +83,7 @@ impl BrokerHandler {
             report: &dated.report,
         });
         let listed: Vec<_> = listed.collect();
-        BrokerReply::of(&serde_json::json!({ "measurements": listed }))
+        BrokerReply::serialized(&serde_json::json!({ "measurements": listed }))
     }
 }
 
@@ -94,9 +94,9 @@ pub(super) fn section(measurements: &Measurements, now: Instant) -> Option<Secti
         return None;
     }
     let mut section = Section::new("Measured by gateways");
-    let words = "Statements of gateways about the offers that they use, next to what is promised. A p99 of \"failure\" \
+    let text = "Statements of gateways about the offers that they use, next to what is promised. A p99 of \"failure\" \
         means that more than one request in a hundred failed.";
-    section.blocks.push(Block::Text(words.to_owned()));
+    section.blocks.push(Block::Text(text.to_owned()));
     let mut table = Table::new([
         "Type",
         "Offer",

@@ -62,7 +62,7 @@ impl BrokerHandler {
             (Path::Offer(key), &Method::GET) => self.get(&key),
             (Path::Offer(key), &Method::PUT) => self.put(key, parts, body, peer).await,
             (Path::Offer(key), &Method::DELETE) => self.withdraw(key, parts).await,
-            (Path::Provider(of), &Method::PUT) => self.put_all(of, parts, body, peer).await,
+            (Path::Provider(group), &Method::PUT) => self.put_all(group, parts, body, peer).await,
             (Path::Measured(key), &Method::PUT) => {
                 self.put_measurements(key, parts, body, peer).await
             }

@@ -88,7 +88,7 @@ fn opening(state: &BrokerStatus) -> Vec<Block> {
         ("Accounts", "/accounts"),
         ("Metrics", "/metrics"),
     ];
-    let links = links.map(|(words, address)| (words.to_owned(), address.to_owned()));
+    let links = links.map(|(text, address)| (text.to_owned(), address.to_owned()));
     let followed = state.follows.iter();
     let followed = followed.map(|upstream| ("Followed broker".to_owned(), upstream.clone()));
     blocks.push(Block::Links(links.into_iter().chain(followed).collect()));
@@ -98,13 +98,13 @@ fn opening(state: &BrokerStatus) -> Vec<Block> {
 /// Section with the offers of each type.
 fn offers(index: &Index, kinds: &[&str], now: Timestamp) -> Section {
     let mut section = Section::new("Offers");
-    let words = if kinds.is_empty() {
+    let text = if kinds.is_empty() {
         "There are none yet. The command posthaste offers put publishes some."
     } else {
         "Each type's cheapest offers first. Prices in other currencies are compared at this broker's rates; they \
          are shown as they were offered."
     };
-    section.blocks.push(Block::Text(words.to_owned()));
+    section.blocks.push(Block::Text(text.to_owned()));
     let shown = kinds.len().min(TYPES);
     let listed = &kinds[..shown];
     let counts: Vec<usize> = listed.iter().map(|kind| index.len_of(kind)).collect();
@@ -126,10 +126,10 @@ fn offers(index: &Index, kinds: &[&str], now: Timestamp) -> Section {
 fn shares(counts: &[usize], mut room: usize) -> Vec<usize> {
     let mut shares = vec![0; counts.len()];
     let mut smallest: Vec<usize> = (0..counts.len()).collect();
-    smallest.sort_by_key(|place| counts[*place]);
-    for (done, place) in smallest.into_iter().enumerate() {
-        shares[place] = counts[place].min(room / (counts.len() - done));
-        room -= shares[place];
+    smallest.sort_by_key(|index| counts[*index]);
+    for (done, index) in smallest.into_iter().enumerate() {
+        shares[index] = counts[index].min(room / (counts.len() - done));
+        room -= shares[index];
     }
     debug_assert!(
         shares
@@ -159,13 +159,13 @@ fn of_type(index: &Index, kind: &str, most: usize, now: Timestamp) -> Section {
     section.blocks.push(Block::Table(table));
     let all = index.len_of(kind);
     if all > found.len() {
-        let words = format!(
+        let text = format!(
             "The cheapest {} of {}. All of them, at most {} with each query:",
             number(found.len()),
             counted(all, "offer"),
             number(LISTED.1)
         );
-        section.blocks.push(Block::Text(words));
+        section.blocks.push(Block::Text(text));
         let kind = utf8_percent_encode(kind, QUERY);
         section
             .blocks
@@ -180,11 +180,11 @@ fn query(query: String) -> Block {
 }
 
 fn row(kind: &str, Found { provider, offer }: &Found<'_>, now: Timestamp) -> Vec<Cell> {
-    let [kind, of, name] =
+    let [kind, owner, name] =
         [kind, provider, &offer.name].map(|name| utf8_percent_encode(name, SEGMENT));
     let price = offer.qos.price.map(|price| price.to_string());
     vec![
-        Cell::text(clipped(&offer.name)).link(format!("/v1/offers/{kind}/{of}/{name}")),
+        Cell::text(clipped(&offer.name)).link(format!("/v1/offers/{kind}/{owner}/{name}")),
         Cell::text(clipped(provider)),
         Cell::number(price.unwrap_or_default()),
         Cell::text(quality(&offer.qos)),
@@ -226,7 +226,7 @@ fn promised(info: &Info, operation: &str, promises: &mut Vec<String>) {
     } = info;
     let custom = server.custom.iter();
     let custom = custom.map(|custom| format!("{} {}", clipped(&custom.name), custom.value.get()));
-    let words = [
+    let values = [
         server
             .processing_time
             .map(|time| format!("processing time at most {time}")),
@@ -240,7 +240,7 @@ fn promised(info: &Info, operation: &str, promises: &mut Vec<String>) {
             .availability
             .map(|share| format!("availability {share}")),
     ];
-    let words = words.into_iter().flatten().chain(custom);
+    let values = values.into_iter().flatten().chain(custom);
     let priorities = [
         ("delay", transport.delay),
         ("jitter", transport.jitter),
@@ -255,8 +255,8 @@ fn promised(info: &Info, operation: &str, promises: &mut Vec<String>) {
         own.map(|custom| format!("{} priority {}", clipped(&custom.name), custom.value.get()));
     let groups = security.iter().flat_map(|group| &group.protocols);
     let protocols = groups.map(|protocol| clipped(&protocol.name));
-    let words = words.chain(priorities).chain(own).chain(protocols);
-    promises.extend(words.map(|words| format!("{operation}{words}")));
+    let values = values.chain(priorities).chain(own).chain(protocols);
+    promises.extend(values.map(|value| format!("{operation}{value}")));
 }
 
 /// Time until the offer expires, in its two largest units.
@@ -273,15 +273,15 @@ fn left(offer: &Offer, now: Timestamp) -> String {
         .iter()
         .position(|(count, _)| *count > 0)
         .unwrap_or(parts.len() - 1);
-    let words = parts
+    let largest = parts
         .iter()
         .skip(first)
         .take(2)
         .filter(|(count, unit)| *count > 0 || *unit == "s");
-    let words: Vec<String> = words
+    let texts: Vec<String> = largest
         .map(|(count, unit)| format!("{count}\u{a0}{unit}"))
         .collect();
-    words.join(" ")
+    texts.join(" ")
 }
 
 pub(super) fn clipped(name: &str) -> String {
@@ -291,9 +291,9 @@ pub(super) fn clipped(name: &str) -> String {
     }
 }
 
-fn counted(count: usize, what: &str) -> String {
+fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", number(count))
+    format!("{} {noun}{plural}", number(count))
 }
 
 /// A count with commas.
@@ -350,18 +350,15 @@ mod tests {
             page.contains("2 offers of 1 type, as of change 7."),
             "{page}"
         );
-        let place = |words: &str| {
-            page.find(words)
-                .unwrap_or_else(|| panic!("{words}: {page}"))
-        };
-        assert!(place(">Silver<") < place(">Gold<"));
-        for words in [
+        let index = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+        assert!(index(">Silver<") < index(">Gold<"));
+        for text in [
             "0.05 EUR",
             "processing time at most 100ms, availability 99.9%",
             "2\u{a0}min 5\u{a0}s",
             "2\u{a0}h 1\u{a0}min",
         ] {
-            place(words);
+            index(text);
         }
     }
 

@@ -120,7 +120,7 @@ fn name(written: &str) -> Result<String, ProblemDetails> {
 
 /// Rejects an invalid name of a type, provider or offer.
 pub(super) fn check_name(name: &str) -> Result<(), ProblemDetails> {
-    fault_of_name(name).map_or(Ok(()), |words| Err(ProblemDetails::bad(words)))
+    fault_of_name(name).map_or(Ok(()), |detail| Err(ProblemDetails::bad(detail)))
 }
 
 #[cfg(test)]

@@ -52,11 +52,11 @@ impl BrokerHandler {
                 "the offer is called {named:?}, and {path:?} in the path"
             )));
         }
-        if let Some(words) = fault(&self.context.registry, &offer, Timestamp::now()) {
-            return Err(ProblemDetails::senseless(words));
+        if let Some(detail) = fault(&self.context.registry, &offer, Timestamp::now()) {
+            return Err(ProblemDetails::senseless(detail));
         }
         self.charge_quota(by, 1)?;
-        let tag = Tag::of(&offer);
+        let tag = Tag::from_offer(&offer);
         let made = self
             .write(Write {
                 by,
@@ -77,12 +77,12 @@ impl BrokerHandler {
     /// Replaces all offers of a provider for a type.
     pub(super) async fn put_all(
         &self,
-        of: OfferGroup,
+        group: OfferGroup,
         parts: &Parts,
         body: Incoming,
         peer: &Peer,
     ) -> Result<BrokerReply, ProblemDetails> {
-        let by = self.authenticate_provider(parts, &of.provider).await?;
+        let by = self.authenticate_provider(parts, &group.provider).await?;
         let body = read(parts, body, bounds::BYTES, peer).await?;
         let offers = if is_xml(parts) {
             read_xml(&body)?
@@ -93,8 +93,8 @@ impl BrokerHandler {
         let registry = &self.context.registry;
         check(registry, &offers).map_err(ProblemDetails::senseless)?;
         self.charge_quota(by, kept.max(1))?;
-        let WriteEffect { withdrawn, .. } = self.write(all(of, offers, by)).await?;
-        Ok(BrokerReply::of(
+        let WriteEffect { withdrawn, .. } = self.write(all(group, offers, by)).await?;
+        Ok(BrokerReply::serialized(
             &serde_json::json!({ "offers": kept, "withdrawn": withdrawn }),
         ))
     }
@@ -138,11 +138,11 @@ impl BrokerHandler {
     ) -> Result<u64, ProblemDetails> {
         let grant = self.authenticate(parts, TokenRole::Provider).await?;
         if grant.provider != provider {
-            let words = format!(
+            let detail = format!(
                 "this token is of {:?}, the offer would be of {provider:?}",
                 grant.provider
             );
-            return Err(ProblemDetails::new(StatusCode::FORBIDDEN, words));
+            return Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail));
         }
         Ok(grant.number)
     }
@@ -153,15 +153,15 @@ impl BrokerHandler {
         let spent = quota.take(token, changes, Instant::now());
         spent.map_err(|exceeded| {
             let most = quota.per_minute();
-            let words = format!(
+            let detail = format!(
                 "a token may change {most} offers within a minute (limits.changes_per_minute)"
             );
             match exceeded {
                 Exceeded::Always => ProblemDetails::new(
                     StatusCode::PAYLOAD_TOO_LARGE,
-                    format!("{changes} offers at once: {words}"),
+                    format!("{changes} offers at once: {detail}"),
                 ),
-                Exceeded::Until(wait) => ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, words)
+                Exceeded::Until(wait) => ProblemDetails::new(StatusCode::TOO_MANY_REQUESTS, detail)
                     .with(Also::RetryAfter(wait)),
             }
         })
@@ -172,8 +172,8 @@ impl BrokerHandler {
         match self.writer()?.write(write).await {
             Ok(WriteOutcome::Made(made)) => Ok(made),
             Ok(WriteOutcome::Refused) => {
-                let words = "the offer is not as the request demands (If-Match, If-None-Match): get it and look";
-                Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, words))
+                let detail = "the offer is not as the request demands (If-Match, If-None-Match): get it and look";
+                Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, detail))
             }
             Ok(WriteOutcome::Full(full)) => Err(ProblemDetails::new(
                 StatusCode::INSUFFICIENT_STORAGE,

@@ -10,7 +10,7 @@ use super::problem::ProblemDetails;
 pub(super) struct Query<'p>(&'p str);
 
 impl<'p> Query<'p> {
-    pub(super) fn of(parts: &'p Parts) -> Self {
+    pub(super) fn from_parts(parts: &'p Parts) -> Self {
         Self(parts.uri.query().unwrap_or_default())
     }
 

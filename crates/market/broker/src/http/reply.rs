@@ -48,7 +48,7 @@ impl BrokerReply {
     }
 
     /// JSON form of `value`, which must be serialisable.
-    pub(super) fn of(value: &impl Serialize) -> Self {
+    pub(super) fn serialized(value: &impl Serialize) -> Self {
         Self::json(serde_json::to_vec(value).expect("a reply has texts, numbers and keys of text"))
     }
 

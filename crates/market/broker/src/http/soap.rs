@@ -139,8 +139,8 @@ impl BrokerHandler {
             .split('&')
             .any(|part| part.eq_ignore_ascii_case("wsdl"))
         {
-            let words = "POST an envelope here, or GET /soap?wsdl for the description (R1132)";
-            let problem = ProblemDetails::new(StatusCode::METHOD_NOT_ALLOWED, words);
+            let message = "POST an envelope here, or GET /soap?wsdl for the description (R1132)";
+            let problem = ProblemDetails::new(StatusCode::METHOD_NOT_ALLOWED, message);
             return Err(problem.with(Also::Allow("POST")));
         }
         let host = match (parts.headers.get(header::HOST), parts.uri.authority()) {
@@ -227,8 +227,8 @@ fn get_best_offer(call: &SoapCall<'_>, out: &mut String) -> Result<(), Fault> {
     }
     for against in answer.reasons {
         for objection in against.objections {
-            let words = format!("{}, {}: {objection}", against.provider, against.name);
-            write::element("b:reason", &words, out);
+            let message = format!("{}, {}: {objection}", against.provider, against.name);
+            write::element("b:reason", &message, out);
         }
     }
     Ok(())
@@ -282,6 +282,6 @@ fn get_registry_location(call: &SoapCall<'_>, out: &mut String) -> Result<(), Fa
     Ok(())
 }
 
-fn client(words: impl Into<String>) -> Fault {
-    Fault::new(Code::Client, words)
+fn client(message: impl Into<String>) -> Fault {
+    Fault::new(Code::Client, message)
 }

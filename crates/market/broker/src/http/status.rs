@@ -16,7 +16,7 @@ use crate::context::BrokerContext;
 use crate::uddi::Directory;
 
 impl BrokerStatus {
-    fn of(context: &BrokerContext, change: u64) -> Self {
+    fn from_context(context: &BrokerContext, change: u64) -> Self {
         let (found, none) = context.metrics.answers();
         let answered = format!(
             "Requests for the best offer: {found} answered with an offer, {none} with the reasons why none is adequate."
@@ -61,7 +61,7 @@ impl BrokerHandler {
     pub(super) fn status(&self) -> BrokerReply {
         let page = {
             let current = self.context.registry.read();
-            let state = BrokerStatus::of(&self.context, current.number);
+            let state = BrokerStatus::from_context(&self.context, current.number);
             page::html(&state, &current.index, Timestamp::now())
         };
         BrokerReply::new(StatusCode::OK, "text/html; charset=utf-8", page)
@@ -103,6 +103,7 @@ fn registry(directory: &Directory) -> Vec<String> {
         directory.location, states.kinds, states.trusted
     );
     let outage = states.outage.into_iter();
-    let outage = outage.map(|words| format!("It does not answer: {words}. What is known stands."));
+    let outage =
+        outage.map(|reason| format!("It does not answer: {reason}. What is known stands."));
     [named].into_iter().chain(outage).collect()
 }

@@ -65,9 +65,9 @@ impl BrokerHandler {
             None => None,
             Some(id) => {
                 let number = id.to_str().ok().and_then(|id| id.parse().ok());
-                let words =
+                let detail =
                     "Last-Event-ID is not the number of a change: leave it out to begin anew";
-                Some(number.ok_or_else(|| ProblemDetails::bad(words))?)
+                Some(number.ok_or_else(|| ProblemDetails::bad(detail))?)
             }
         };
         let (pieces, events) = mpsc::channel(WAITING);

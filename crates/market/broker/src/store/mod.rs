@@ -112,7 +112,7 @@ pub(crate) enum Condition {
     Says(Tag),
 }
 
-/// WriteOutcome of a [`Write`].
+/// Outcome of a [`Write`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteOutcome {
     /// Stored.
@@ -171,10 +171,10 @@ impl StoreError {
     }
 
     /// Adds the name of the store to the error.
-    fn of(self, name: impl fmt::Display) -> Self {
+    fn with_store(self, name: impl fmt::Display) -> Self {
         match self {
-            Self::Unavailable(words) => Self::Unavailable(format!("{name}: {words}")),
-            Self::Unusable(words) => Self::Unusable(format!("{name}: {words}")),
+            Self::Unavailable(reason) => Self::Unavailable(format!("{name}: {reason}")),
+            Self::Unusable(reason) => Self::Unusable(format!("{name}: {reason}")),
         }
     }
 }

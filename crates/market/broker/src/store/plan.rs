@@ -93,7 +93,7 @@ pub(super) fn plan<'w>(
         let there = write.changes.iter().filter(|(key, _)| valid(key).is_some());
         let replaced = there.count();
         for (key, offer) in &write.changes {
-            let body = offer.as_ref().map(StoredOffer::of);
+            let body = offer.as_ref().map(StoredOffer::from_offer);
             let after = body.as_ref().map(|body| body.standing(tags));
             let before = match after {
                 Some(after) => standing.insert(Cow::Borrowed(key), after),
@@ -135,20 +135,20 @@ pub(super) fn plan<'w>(
 
 /// Offers that a write of a complete list withdraws, in order.
 fn others<'w>(write: &Write, standing: &Standings<'w>) -> Vec<Cow<'w, OfferKey>> {
-    let Some(of) = &write.alone else {
+    let Some(group) = &write.alone else {
         return Vec::new();
     };
     let own: HashSet<&OfferKey> = write.changes.iter().map(|(key, _)| key).collect();
     let others = standing
         .keys()
-        .filter(|key| of.has(key) && !own.contains(&***key));
+        .filter(|key| group.has(key) && !own.contains(&***key));
     let mut others: Vec<Cow<'w, OfferKey>> = others.cloned().collect();
     others.sort_unstable();
     others
 }
 
 impl StoredOffer {
-    fn of(offer: &Offer) -> Self {
+    fn from_offer(offer: &Offer) -> Self {
         Self {
             json: serde_json::to_string(offer).expect("texts and finite numbers"),
             expires: offer.expires.as_microsecond(),

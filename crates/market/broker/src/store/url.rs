@@ -11,7 +11,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
 #[cfg(feature = "postgres")]
-use super::postgres::{Postgres, words};
+use super::postgres::{Postgres, error_message};
 use super::sqlite::Sqlite;
 use super::sqlite::backup::backup;
 use super::{Store, StoreError};
@@ -54,7 +54,7 @@ impl StoreUrl {
             Self::Sqlite(file) => Box::new(Sqlite::open(file)?),
             #[cfg(feature = "postgres")]
             Self::Postgres(config) => {
-                Box::new(Postgres::open(config).map_err(|error| error.of(self))?)
+                Box::new(Postgres::open(config).map_err(|error| error.with_store(self))?)
             }
         })
     }
@@ -133,7 +133,7 @@ impl fmt::Display for StoreUrl {
 fn postgres(url: &str) -> Result<StoreUrl, StoreUrlError> {
     let config: Config = url
         .parse()
-        .map_err(|error| StoreUrlError::Postgres(words(&error)))?;
+        .map_err(|error| StoreUrlError::Postgres(error_message(&error)))?;
     let lacks = |part: &str| Err(StoreUrlError::Postgres(format!("it has no {part}")));
     if config.get_hosts().is_empty() {
         return lacks("host");

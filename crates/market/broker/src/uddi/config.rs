@@ -60,12 +60,12 @@ fn minutes() -> Span {
 fn version<'de, D: Deserializer<'de>>(from: D) -> Result<Version, D::Error> {
     let number = u8::deserialize(from)?;
     let unknown = || D::Error::custom(format!("there is no version {number} here: write 2 or 3"));
-    Version::of(number).ok_or_else(unknown)
+    Version::from_number(number).ok_or_else(unknown)
 }
 
 impl Uddi {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |words: String| Err(ConfigError::of(format!("uddi: {words}")));
+        let wrong = |reason: String| Err(ConfigError::of(format!("uddi: {reason}")));
         if self.businesses.is_empty() && self.category.is_none() {
             return wrong(
                 "nobody is trusted, so nothing would be fetched: name businesses or a category"
@@ -82,12 +82,12 @@ impl Uddi {
                 "ask_every and fetch_every must be at least {LEAST}"
             ));
         }
-        let asked = Endpoint::new(&self.inquiry).err();
+        let inquiry_error = Endpoint::new(&self.inquiry).err();
         let fetched = self
             .from
             .iter()
             .find_map(|url| RemoteDocument::new(url).err());
-        match asked.or(fetched) {
+        match inquiry_error.or(fetched) {
             Some(error) => wrong(error.to_string()),
             None => Ok(()),
         }

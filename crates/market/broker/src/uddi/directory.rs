@@ -110,9 +110,9 @@ impl Directory {
     }
 
     /// Stores the results for a type.
-    pub(super) fn told(&self, kind: &str, tally: Tally) {
-        if let Some(place) = self.known().kinds.get_mut(kind) {
-            *place = Some(tally);
+    pub(super) fn record(&self, kind: &str, tally: Tally) {
+        if let Some(known) = self.known().kinds.get_mut(kind) {
+            *known = Some(tally);
         }
     }
 
@@ -148,17 +148,17 @@ impl Directory {
 
     pub(crate) fn states(&self) -> States {
         let known = self.known();
-        let count = |place| {
+        let count = |state| {
             known
                 .kinds
                 .values()
                 .flatten()
-                .map(|tally: &Tally| tally[place])
+                .map(|tally: &Tally| tally[state])
                 .sum()
         };
         let mut services = STATES.map(|name| (name, 0));
-        for (place, (_, sum)) in services.iter_mut().enumerate() {
-            *sum = count(place);
+        for (state, (_, sum)) in services.iter_mut().enumerate() {
+            *sum = count(state);
         }
         States {
             trusted: known.trusted.len(),

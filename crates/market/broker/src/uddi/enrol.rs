@@ -72,9 +72,9 @@ impl Registrar {
             (false, _) => name.clone(),
         };
         let Some(wsdl) = &wanted.wsdl else {
-            let words = "say where its WSDL is, and it is registered, too";
+            let remedy = "say where its WSDL is, and it is registered, too";
             return Err(BrokerError::Registry(
-                format!("there is no type {name:?}: {words}").into(),
+                format!("there is no type {name:?}: {remedy}").into(),
             ));
         };
         self.generator(&key).await?;
@@ -173,14 +173,14 @@ impl Registrar {
         }
     }
 
-    fn note(&mut self, what: &'static str, key: &str, saved: bool) {
+    fn note(&mut self, entity: &'static str, key: &str, saved: bool) {
         let key = key.to_owned();
-        self.done.push(Enrolled { what, key, saved });
+        self.done.push(Enrolled { entity, key, saved });
     }
 }
 
-fn given(what: &str, key: &str) -> BrokerError {
+fn given(entity: &str, key: &str) -> BrokerError {
     BrokerError::Registry(format!(
-        "there is no {what} {key:?}, and in version 2 it is the registry that gives keys: say what it is called"
+        "there is no {entity} {key:?}, and in version 2 it is the registry that gives keys: say what it is called"
     ).into())
 }

@@ -36,7 +36,7 @@ pub struct Enrolment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enrolled {
     /// `tModel`, `business` or `service`.
-    pub what: &'static str,
+    pub entity: &'static str,
     /// Key of the entity.
     pub key: String,
     /// True if it was saved, false if it already existed.

@@ -70,12 +70,12 @@ impl Watch {
                 next = Instant::now() + if failing { wait.min(usual) } else { usual };
                 wait = if failing { wait * 2 } else { BACK_OFF }.min(usual.max(BACK_OFF));
             }
-            let words = outcome.as_ref().err().cloned();
+            let error = outcome.as_ref().err().cloned();
             if self.directory.note(outcome) {
                 let registry = &self.uddi.inquiry;
-                match words {
-                    Some(words) => {
-                        tracing::warn!(registry, "what is known of services stands: {words}")
+                match error {
+                    Some(error) => {
+                        tracing::warn!(registry, "what is known of services stands: {error}")
                     }
                     None => tracing::info!(registry, "the registry answers again"),
                 }
@@ -103,7 +103,7 @@ impl Watch {
                 .await
             {
                 Ok(choice) => {
-                    self.directory.told(&kind, choice.tally);
+                    self.directory.record(&kind, choice.tally);
                     fetched.set(&kind, choice.documents, &self.uddi);
                 }
                 Err(error @ InquiryError::Unheard(_)) => return Err(error.to_string()),
@@ -121,7 +121,7 @@ impl Watch {
 impl Fetched {
     /// Fetches exactly these documents for a type, and stops all others.
     fn set(&mut self, kind: &str, mut found: BTreeMap<String, Vec<DocumentUrl>>, uddi: &Uddi) {
-        let known = self.sources.keys().filter(|(of, _)| of == kind);
+        let known = self.sources.keys().filter(|(of_kind, _)| of_kind == kind);
         let known: Vec<String> = known.map(|(_, provider)| provider.clone()).collect();
         for provider in known {
             // A provider without documents withdraws its offers.

@@ -67,9 +67,9 @@ impl<'i> Admission<'i> {
 
     /// Sizes in bytes of all offers that a write replaces or withdraws.
     fn gone(&self, write: &Write) -> Vec<usize> {
-        if let Some(of) = &write.alone {
-            let offers = self.index.offers(&of.kind);
-            let own = offers.filter(|found| found.provider == of.provider);
+        if let Some(group) = &write.alone {
+            let offers = self.index.offers(&group.kind);
+            let own = offers.filter(|found| found.provider == group.provider);
             return own.map(|found| found.offer.bytes()).collect();
         }
         let changes = write.changes.iter();
@@ -114,11 +114,11 @@ mod tests {
     }
 
     fn these(provider: &str, names: &[&str]) -> Write {
-        let of = OfferGroup {
+        let group = OfferGroup {
             kind: "books".to_owned(),
             provider: provider.to_owned(),
         };
-        all(of, names.iter().map(|name| offer(name)).collect(), 1)
+        all(group, names.iter().map(|name| offer(name)).collect(), 1)
     }
 
     #[test]

@@ -111,10 +111,10 @@ impl StoreWriter {
         keep: Kept,
         limits: Limits,
     ) -> Result<(Self, WriterHandle), StoreError> {
-        Self::of(url.open()?, registry, keep, limits)
+        Self::with_store(url.open()?, registry, keep, limits)
     }
 
-    fn of(
+    fn with_store(
         mut store: Box<dyn Store>,
         registry: Arc<Registry>,
         keep: Kept,

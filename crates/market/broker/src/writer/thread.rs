@@ -323,7 +323,7 @@ impl WriterThread {
     }
 
     fn load(&mut self) -> Result<(), StoreError> {
-        let mut build = IndexBuild::of(self.registry.empty());
+        let mut build = IndexBuild::new(self.registry.empty());
         let mut loaded = 0;
         self.number = self.store.load(&mut |key, offer| {
             loaded += 1;

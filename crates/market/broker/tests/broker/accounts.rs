@@ -41,13 +41,13 @@ fn done<T>(call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
 impl Accounts {
     fn open() -> Self {
         let mut made = Vec::new();
-        let broker = TestBroker::with(|place| {
-            let mut admin = Admin::open(place).unwrap();
+        let broker = TestBroker::with(|store| {
+            let mut admin = Admin::open(store).unwrap();
             for role in [TokenRole::Operator, TokenRole::Gateway] {
                 made.push(admin.make_token_for(role, role.name()).unwrap().1);
             }
             posthaste_broker::BrokerConfig {
-                store: place.clone(),
+                store: store.clone(),
                 ..posthaste_broker::BrokerConfig::default()
             }
         });
@@ -103,11 +103,11 @@ fn batch(before: &ChargeReport, account: &str, amount: &str) -> ChargeReport {
 }
 
 #[track_caller]
-fn refused<T: std::fmt::Debug>(outcome: Result<T, Error>, wanted: u16, words: &str) {
+fn refused<T: std::fmt::Debug>(outcome: Result<T, Error>, wanted: u16, text: &str) {
     match outcome {
         Err(Error::Refused { status, detail }) => {
             assert_eq!(status, wanted, "{detail}");
-            assert!(detail.contains(words), "{detail}");
+            assert!(detail.contains(text), "{detail}");
         }
         other => panic!("{other:?}"),
     }
@@ -160,16 +160,16 @@ fn an_account_is_added_charged_changed_and_closed() {
 fn each_role_has_its_own_rights() {
     let accounts = Accounts::open();
     let begin = empty();
-    for (token, words) in [
+    for (token, text) in [
         (&accounts.operator, "this is an operator's token"),
         (&accounts.broker.token, "this is a provider's token"),
     ] {
-        let told = done(accounts.client(token).report_charges(&begin));
-        refused(told, 403, words);
+        let outcome = done(accounts.client(token).report_charges(&begin));
+        refused(outcome, 403, text);
     }
     for token in [&accounts.gateway, &accounts.broker.token] {
-        let told = done(accounts.client(token).add_account(&new("ada")));
-        refused(told, 403, "--role operator");
+        let outcome = done(accounts.client(token).add_account(&new("ada")));
+        refused(outcome, 403, "--role operator");
     }
     let nobody = done(accounts.client("pht_wrong").accounts("", 1));
     refused(nobody, 401, "unknown or revoked token");

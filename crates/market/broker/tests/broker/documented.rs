@@ -65,7 +65,7 @@ fn the_page_names_each_key() {
 
 #[test]
 fn configuration_errors_name_the_remedy() {
-    for (text, words) in [
+    for (text, expected) in [
         ("lisen = \"127.0.0.1:1\"", "did you mean `listen`?"),
         ("store = \"mysql:offers\"", "sqlite:FILE"),
         ("threads = 0", "threads must be at least 1"),
@@ -82,15 +82,15 @@ fn configuration_errors_name_the_remedy() {
         let error = BrokerConfig::read(text, Path::new(""))
             .unwrap_err()
             .to_string();
-        assert!(error.contains(words), "{text}: {error}");
+        assert!(error.contains(expected), "{text}: {error}");
     }
 }
 
 #[test]
 fn sources_that_would_withdraw_each_others_offers_are_refused() {
-    let source = |place: &str, provider: &str| {
+    let source = |url: &str, provider: &str| {
         format!(
-            "[[source]]\nurl = \"http://{place}.example/offers\"\ntype = \"books\"\nprovider = \"{provider}\"\n"
+            "[[source]]\nurl = \"http://{url}.example/offers\"\ntype = \"books\"\nprovider = \"{provider}\"\n"
         )
     };
     let read = |text: String| BrokerConfig::read(&text, Path::new("."));

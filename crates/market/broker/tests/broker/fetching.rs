@@ -17,7 +17,7 @@ use crate::support::{offer, send, start};
 pub(crate) struct Provider {
     pub(crate) address: SocketAddr,
     pub(crate) documents: Arc<Mutex<HashMap<String, String>>>,
-    pub(crate) asked: Arc<Mutex<Vec<String>>>,
+    pub(crate) requested: Arc<Mutex<Vec<String>>>,
 }
 
 impl Provider {
@@ -26,7 +26,7 @@ impl Provider {
         let provider = Self {
             address: listener.local_addr().unwrap(),
             documents: Arc::default(),
-            asked: Arc::default(),
+            requested: Arc::default(),
         };
         let serving = provider.clone();
         std::thread::spawn(move || {
@@ -36,7 +36,7 @@ impl Provider {
                 let mut reader = BufReader::new(socket);
                 reader.read_line(&mut line).unwrap_or_default();
                 let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-                serving.asked.lock().unwrap().push(path.clone());
+                serving.requested.lock().unwrap().push(path.clone());
                 match serving.documents.lock().unwrap().get(&path) {
                     Some(text) => {
                         let head = format!(
@@ -162,7 +162,7 @@ fn nothing_is_fetched_from_where_nobody_has_said() {
     provider.has("/a", &[&elsewhere], vec![offer("Gold", 40, 100)]);
     let (broker, _folder) = broker(vec![provider.source("ada", "/a")]);
     until_failed(&broker);
-    assert_eq!(*inside.asked.lock().unwrap(), [""; 0]);
+    assert_eq!(*inside.requested.lock().unwrap(), [""; 0]);
     until(&broker, &[]);
 }
 

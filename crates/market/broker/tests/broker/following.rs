@@ -34,7 +34,7 @@ impl Reader {
 
     /// Next event other than `alive`.
     fn next(&mut self) -> StreamPart {
-        let mut told = StreamPart {
+        let mut part = StreamPart {
             event: String::new(),
             id: None,
             name: None,
@@ -47,17 +47,17 @@ impl Reader {
                 "the stream has ended"
             );
             match line.trim_end().split_once(": ") {
-                Some(("event", event)) => told.event = event.to_owned(),
-                Some(("id", id)) => told.id = id.parse().ok(),
+                Some(("event", event)) => part.event = event.to_owned(),
+                Some(("id", id)) => part.id = id.parse().ok(),
                 Some(("data", data)) => {
                     let data: serde_json::Value = serde_json::from_str(data).unwrap();
-                    told.name = data["name"].as_str().map(str::to_owned);
+                    part.name = data["name"].as_str().map(str::to_owned);
                 }
-                _ if line.trim().is_empty() && !told.event.is_empty() => {
-                    if told.event != "alive" {
-                        return told;
+                _ if line.trim().is_empty() && !part.event.is_empty() => {
+                    if part.event != "alive" {
+                        return part;
                     }
-                    told = StreamPart {
+                    part = StreamPart {
                         event: String::new(),
                         id: None,
                         name: None,
@@ -69,7 +69,7 @@ impl Reader {
     }
 }
 
-fn told(event: &str, id: Option<u64>, name: Option<&str>) -> StreamPart {
+fn part(event: &str, id: Option<u64>, name: Option<&str>) -> StreamPart {
     StreamPart {
         event: event.to_owned(),
         id,
@@ -82,13 +82,13 @@ fn the_stream_tells_what_there_is_and_what_happens() {
     let shop = TestBroker::open();
     shop.put(&offer("Gold", 40, 100));
     let mut reader = Reader::new(shop.broker.addr, None);
-    assert_eq!(reader.next(), told("begin", None, None));
-    assert_eq!(reader.next(), told("put", None, Some("Gold")));
-    assert_eq!(reader.next(), told("ready", Some(1), None));
+    assert_eq!(reader.next(), part("begin", None, None));
+    assert_eq!(reader.next(), part("put", None, Some("Gold")));
+    assert_eq!(reader.next(), part("ready", Some(1), None));
     shop.put(&offer("Silver", 20, 300));
-    assert_eq!(reader.next(), told("put", Some(2), Some("Silver")));
+    assert_eq!(reader.next(), part("put", Some(2), Some("Silver")));
     shop.send("DELETE", "/v1/offers/books/ada/Gold", &[], "");
-    assert_eq!(reader.next(), told("withdrawn", Some(3), Some("Gold")));
+    assert_eq!(reader.next(), part("withdrawn", Some(3), Some("Gold")));
 }
 
 /// A reader that stops reading misses more changes than the broker keeps for it. It gets the queued ones, and then the
@@ -98,12 +98,12 @@ fn a_slow_reader_is_cut_off_and_never_skips_a_change() {
     const OFFERS: u32 = 500;
     let shop = TestBroker::open();
     let mut reader = Reader::new(shop.broker.addr, None);
-    let place = format!("http://books.example/{}", "x".repeat(450));
+    let endpoint = format!("http://books.example/{}", "x".repeat(450));
     while reader.next().event != "ready" {}
     let change_all = |cents| {
         let changed = |number| {
             let mut offer = offer(&format!("offer-{number}"), cents, 100);
-            offer.endpoint = Some(place.clone());
+            offer.endpoint = Some(endpoint.clone());
             offer
         };
         let offers: Vec<_> = (0..OFFERS).map(changed).collect();
@@ -131,13 +131,13 @@ fn a_returning_reader_gets_the_changes_it_missed() {
         shop.put(&offer(name, 40, 100));
     }
     let mut reader = Reader::new(shop.broker.addr, Some(1));
-    assert_eq!(reader.next(), told("put", Some(2), Some("b")));
-    assert_eq!(reader.next(), told("put", Some(3), Some("c")));
-    assert_eq!(reader.next(), told("ready", Some(3), None));
+    assert_eq!(reader.next(), part("put", Some(2), Some("b")));
+    assert_eq!(reader.next(), part("put", Some(3), Some("c")));
+    assert_eq!(reader.next(), part("ready", Some(3), None));
     // A number that this store has not reached belongs to another store.
     assert_eq!(
         Reader::new(shop.broker.addr, Some(99)).next(),
-        told("begin", None, None)
+        part("begin", None, None)
     );
     let wrong = send(
         shop.broker.addr,
@@ -178,7 +178,7 @@ fn a_follower_answers_as_the_one_it_follows() {
     until(&follower, Some("Better"));
     // The follower's own stream continues with the same numbers.
     let mut reader = Reader::new(follower.addr, None);
-    assert_eq!(reader.next(), told("begin", None, None));
+    assert_eq!(reader.next(), part("begin", None, None));
     shop.send("PUT", "/v1/offers/books/ada", &[], "{\"offers\": []}");
     until(&follower, None);
     let refused = send(
@@ -218,7 +218,7 @@ fn a_follower_continues_without_its_broker_and_states_the_age() {
     };
     assert!((3..30).contains(&old), "{old} s");
     assert_eq!(send(follower.addr, "GET", "/healthz", &[], "").status, 503);
-    // A follower of the follower is told that the data is late, and never treats it as fresh. Before it is told, its age
+    // A follower of the follower is part that the data is late, and never treats it as fresh. Before it is part, its age
     // counts from its start.
     let second = start(BrokerConfig {
         follow: Some(format!("http://{}", follower.addr)),

@@ -7,8 +7,8 @@ use posthaste_broker::{BrokerConfig, OfferLimits};
 use crate::support::{TestBroker, TestReply, offer, question, send, start, token};
 
 fn shop(limits: OfferLimits) -> TestBroker {
-    TestBroker::with(|place| BrokerConfig {
-        store: place.clone(),
+    TestBroker::with(|store| BrokerConfig {
+        store: store.clone(),
         limits,
         ..BrokerConfig::default()
     })
@@ -26,7 +26,7 @@ fn limits_are_refused_by_name_and_existing_offers_may_change() {
         per_provider: 2,
         ..OfferLimits::default()
     });
-    let bob = format!("Authorization: Bearer {}", token(&shop.place, "bob"));
+    let bob = format!("Authorization: Bearer {}", token(&shop.store, "bob"));
     // A broker checks for new tokens every second.
     let put = |kind: &str, name: &str| {
         let path = format!("/v1/offers/{kind}/bob/{name}");
@@ -56,7 +56,7 @@ fn limits_are_refused_by_name_and_existing_offers_may_change() {
     assert_eq!(refused.status, 507);
     assert!(detail(&refused).contains("limits.per_type"));
     assert_eq!(put("films", "Good").status, 201);
-    let eve = format!("Authorization: Bearer {}", token(&shop.place, "eve"));
+    let eve = format!("Authorization: Bearer {}", token(&shop.store, "eve"));
     let body = serde_json::to_string(&offer("Good", 20, 200)).unwrap();
     let refused = loop {
         let path = "/v1/offers/music/eve/Good";

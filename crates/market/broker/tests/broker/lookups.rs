@@ -31,10 +31,10 @@ fn a_lookup_without_a_result_states_all_objections() {
         .json();
     assert_eq!(answer["offer"], json!(null));
     assert_eq!(answer["considered"], 2);
-    let words = "processing time: 900ms offered, at most 300ms wanted";
+    let text = "processing time: 900ms offered, at most 300ms wanted";
     assert_eq!(
         answer["reasons"][0],
-        json!({ "provider": "ada", "name": "Slow", "objections": [words] })
+        json!({ "provider": "ada", "name": "Slow", "objections": [text] })
     );
     assert_eq!(answer["reasons"][1]["name"], "Slower");
     let nothing = shop
@@ -70,13 +70,13 @@ fn objections_in_a_reply_are_bounded() {
     let reply = shop.send("POST", "/v1/best-offer", &[], &question);
     assert_eq!(reply.status, 200, "{}", reply.body);
     let answer = reply.json();
-    let told = |n: usize| answer["reasons"][n]["objections"].as_array().unwrap();
+    let objections = |n: usize| answer["reasons"][n]["objections"].as_array().unwrap();
     assert!(
-        told(0).len() > 1 && told(1).len() == 1,
+        objections(0).len() > 1 && objections(1).len() == 1,
         "{}",
         reply.body.len()
     );
-    assert!([0, 1].map(|n| told(n).last().unwrap()) == ["and more"; 2]);
+    assert!([0, 1].map(|n| objections(n).last().unwrap()) == ["and more"; 2]);
     assert!(reply.body.len() < 70 << 10, "{}", reply.body.len());
 }
 
@@ -123,7 +123,7 @@ fn lists_can_be_read_in_pages() {
 #[test]
 fn questions_that_make_no_sense_are_refused_with_the_place() {
     let shop = TestBroker::open();
-    for (body, status, words) in [
+    for (body, status, text) in [
         ("{", 400, "line 1"),
         ("{\"typ\": \"books\"}", 422, "unknown field `typ`"),
         ("{\"type\": \"\"}", 400, "have names"),
@@ -142,7 +142,7 @@ fn questions_that_make_no_sense_are_refused_with_the_place() {
         let reply = shop.send("POST", "/v1/best-offer", &[], body);
         assert_eq!(reply.status, status, "{body}: {}", reply.body);
         let detail = reply.json()["detail"].as_str().unwrap().to_owned();
-        assert!(detail.contains(words), "{body}: {detail}");
+        assert!(detail.contains(text), "{body}: {detail}");
     }
     let reply = shop.send("DELETE", "/v1/best-offer", &[], "");
     assert_eq!((reply.status, reply.field("Allow")), (405, Some("POST")));
@@ -200,14 +200,14 @@ fn pages_and_counters_are_there_for_those_who_watch() {
     let page = shop.send("GET", "/status", &[], "");
     assert_eq!(page.field("refresh"), Some("15"));
     let page = page.body;
-    for words in [
+    for text in [
         "1 offer of 1 type",
         "In step",
         ">Good<",
         "0.30 EUR",
         "at most 200ms",
     ] {
-        assert!(page.contains(words), "{words}: {page}");
+        assert!(page.contains(text), "{text}: {page}");
     }
     let open = ["Accept: application/openmetrics-text"];
     let metrics = shop.send("GET", "/metrics", &open, "").body;

@@ -26,12 +26,12 @@ struct Measured {
 impl Measured {
     fn open() -> Self {
         let mut token = None;
-        let broker = TestBroker::with(|place| {
-            let mut admin = Admin::open(place).unwrap();
+        let broker = TestBroker::with(|store| {
+            let mut admin = Admin::open(store).unwrap();
             let made = admin.make_token_for(TokenRole::Gateway, "edge").unwrap();
             token = Some(made.1);
             BrokerConfig {
-                store: place.clone(),
+                store: store.clone(),
                 ..BrokerConfig::default()
             }
         });
@@ -66,8 +66,8 @@ fn a_report_is_listed_and_shown_with_its_gateway() {
     assert_eq!(listed("")["measurements"].as_array().unwrap().len(), 1);
     assert_eq!(listed("?type=maps"), json!({ "measurements": [] }));
     let page = broker.get("/status").body;
-    for words in ["Measured by gateways", "Gold&lt;b&gt;", "1.5 ms", "failure"] {
-        assert!(page.contains(words), "{words}: {page}");
+    for text in ["Measured by gateways", "Gold&lt;b&gt;", "1.5 ms", "failure"] {
+        assert!(page.contains(text), "{text}: {page}");
     }
     // The next report replaces it.
     let empty = json!({ "window": 60.0, "offers": [] });

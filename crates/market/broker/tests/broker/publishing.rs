@@ -79,7 +79,7 @@ fn a_provider_touches_nobody_elses_offers() {
 #[test]
 fn a_new_token_takes_over_without_a_gap_and_the_old_one_ends() {
     let shop = TestBroker::open();
-    let second = format!("Authorization: Bearer {}", token(&shop.place, "ada"));
+    let second = format!("Authorization: Bearer {}", token(&shop.store, "ada"));
     let body = serde_json::to_string(&offer("Good", 30, 200)).unwrap();
     let put = |field: &str| {
         send(
@@ -102,7 +102,7 @@ fn a_new_token_takes_over_without_a_gap_and_the_old_one_ends() {
     // Made by another process a moment ago.
     assert!(put(&second) < 300);
     assert!(put(&first) < 300, "both are valid");
-    posthaste_broker::Admin::open(&shop.place)
+    posthaste_broker::Admin::open(&shop.store)
         .unwrap()
         .revoke(1)
         .unwrap();
@@ -143,7 +143,7 @@ fn offers_that_no_client_could_choose_are_refused() {
         *offer.pointer_mut(path).unwrap() = value;
         offer.to_string()
     };
-    for (body, words) in [
+    for (body, text) in [
         (
             with("/expires", json!("2020-01-01T00:00:00Z")),
             "are the clocks right?",
@@ -166,7 +166,7 @@ fn offers_that_no_client_could_choose_are_refused() {
         let reply = shop.send("PUT", "/v1/offers/books/ada/Good", &[], &body);
         assert_eq!(reply.status, 422, "{body}: {}", reply.body);
         let detail = reply.json()["detail"].as_str().unwrap().to_owned();
-        assert!(detail.contains(words), "{body}: {detail}");
+        assert!(detail.contains(text), "{body}: {detail}");
     }
     let coded = shop.send(
         "PUT",
@@ -237,7 +237,7 @@ fn offers_can_be_put_together_and_the_others_are_withdrawn() {
 #[test]
 fn offers_just_added_by_another_broker_are_withdrawn_too() {
     let shop = TestBroker::open();
-    let other = crate::support::broker(&shop.place);
+    let other = crate::support::broker(&shop.store);
     shop.put(&offer("Gold", 40, 100));
     let token = format!("Authorization: Bearer {}", shop.token);
     let all = |offers: &[_]| {
@@ -251,7 +251,7 @@ fn offers_just_added_by_another_broker_are_withdrawn_too() {
         json!({ "offers": 1, "withdrawn": 1 })
     );
     assert_eq!(all(&[silver]), json!({ "offers": 1, "withdrawn": 0 }));
-    let log = posthaste_broker::Admin::open(&shop.place).unwrap().log(9);
+    let log = posthaste_broker::Admin::open(&shop.store).unwrap().log(9);
     assert_eq!(log.unwrap().len(), 3, "what has not changed is no change");
 }
 
@@ -288,15 +288,15 @@ fn changes_of_offers_are_listed_with_their_tokens() {
     let shop = TestBroker::open();
     shop.put(&offer("Good", 30, 200));
     shop.send("DELETE", "/v1/offers/books/ada/Good", &[], "");
-    let log = posthaste_broker::Admin::open(&shop.place)
+    let log = posthaste_broker::Admin::open(&shop.store)
         .unwrap()
         .log(10)
         .unwrap();
-    let told: Vec<_> = log
+    let changes: Vec<_> = log
         .iter()
         .map(|(token, change)| (*token, change.key.name.as_str(), change.offer.is_some()))
         .collect();
-    assert_eq!(told, [(1, "Good", false), (1, "Good", true)]);
+    assert_eq!(changes, [(1, "Good", false), (1, "Good", true)]);
 }
 
 /// Requests that two HTTP parsers could read differently.
@@ -326,12 +326,12 @@ fn a_backup_of_a_store_in_use_has_all_that_was_acknowledged() {
     assert!(shop.put(&offer("Good", 30, 200)).status < 300);
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("copy.db");
-    posthaste_broker::Admin::backup(&shop.place, &copy).unwrap();
+    posthaste_broker::Admin::backup(&shop.store, &copy).unwrap();
     assert!(shop.put(&offer("Later", 30, 200)).status < 300);
-    let again = posthaste_broker::Admin::backup(&shop.place, &copy).unwrap_err();
+    let again = posthaste_broker::Admin::backup(&shop.store, &copy).unwrap_err();
     assert!(again.to_string().contains("copy.db"), "{again}");
-    let place = posthaste_broker::StoreUrl::Sqlite(copy);
-    let restored = crate::support::broker(&place);
+    let store = posthaste_broker::StoreUrl::Sqlite(copy);
+    let restored = crate::support::broker(&store);
     let field = format!("Authorization: Bearer {}", shop.token);
     let get = |name: &str| {
         let path = format!("/v1/offers/books/ada/{name}");

@@ -69,9 +69,9 @@ fn objections_to_offers_are_in_the_reply() {
     let shop = TestBroker::open();
     shop.put(&offer("Slow", 10, 900));
     let reply = call(&shop, "GetBestOffer", &requirements(300));
-    let words =
+    let text =
         "<b:reason>ada, Slow: processing time: 900ms offered, at most 300ms wanted</b:reason>";
-    assert!(reply.body.contains(words), "{}", reply.body);
+    assert!(reply.body.contains(text), "{}", reply.body);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn lists_and_places_can_be_asked_for() {
 #[test]
 fn invalid_calls_get_a_fault() {
     let shop = TestBroker::open();
-    for (operation, inner, words) in [
+    for (operation, inner, text) in [
         (
             "GetBestOffer",
             "<tModelKey>books</tModelKey>",
@@ -121,7 +121,7 @@ fn invalid_calls_get_a_fault() {
         let reply = call(&shop, operation, inner);
         assert_eq!(reply.status, 500, "{}", reply.body);
         let fault = reply::inspect(reply.body.as_bytes());
-        assert!(format!("{fault:?}").contains(words), "{inner}: {fault:?}");
+        assert!(format!("{fault:?}").contains(text), "{inner}: {fault:?}");
     }
     let wrong = shop.send("POST", "/soap", &["Content-Type: application/json"], "{}");
     assert_eq!(wrong.status, 415);

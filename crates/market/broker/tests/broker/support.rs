@@ -12,7 +12,7 @@ use tempfile::TempDir;
 pub(crate) struct TestBroker {
     pub(crate) broker: Broker,
     pub(crate) token: String,
-    pub(crate) place: StoreUrl,
+    pub(crate) store: StoreUrl,
     folder: TempDir,
 }
 
@@ -25,8 +25,8 @@ pub(crate) struct TestReply {
 
 impl TestBroker {
     pub(crate) fn open() -> Self {
-        Self::with(|place| BrokerConfig {
-            store: place.clone(),
+        Self::with(|store| BrokerConfig {
+            store: store.clone(),
             ..BrokerConfig::default()
         })
     }
@@ -34,12 +34,12 @@ impl TestBroker {
     /// Starts a broker with the result of `config` for a new store.
     pub(crate) fn with(config: impl FnOnce(&StoreUrl) -> BrokerConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let place = StoreUrl::Sqlite(folder.path().join("offers.db"));
-        let token = token(&place, "ada");
+        let store = StoreUrl::Sqlite(folder.path().join("offers.db"));
+        let token = token(&store, "ada");
         Self {
-            broker: start(config(&place)),
+            broker: start(config(&store)),
             token,
-            place,
+            store,
             folder,
         }
     }
@@ -49,15 +49,15 @@ impl TestBroker {
         let Self {
             broker,
             token,
-            place,
+            store,
             folder,
         } = self;
         broker.stop();
         broker.join();
         Self {
-            broker: crate::support::broker(&place),
+            broker: crate::support::broker(&store),
             token,
-            place,
+            store,
             folder,
         }
     }
@@ -95,13 +95,13 @@ impl TestReply {
 }
 
 /// Creates a token for a provider.
-pub(crate) fn token(place: &StoreUrl, provider: &str) -> String {
-    Admin::open(place).unwrap().make_token(provider).unwrap().1
+pub(crate) fn token(store: &StoreUrl, provider: &str) -> String {
+    Admin::open(store).unwrap().make_token(provider).unwrap().1
 }
 
-pub(crate) fn broker(place: &StoreUrl) -> Broker {
+pub(crate) fn broker(store: &StoreUrl) -> Broker {
     start(BrokerConfig {
-        store: place.clone(),
+        store: store.clone(),
         ..BrokerConfig::default()
     })
 }

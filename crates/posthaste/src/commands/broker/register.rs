@@ -96,16 +96,16 @@ impl Args {
             offers: self.offers,
         };
         let done = enrol(&enrolment).map_err(Failure::run)?;
-        let rows = done.into_iter().map(|Enrolled { what, key, saved }| {
+        let rows = done.into_iter().map(|Enrolled { entity, key, saved }| {
             let outcome = if saved { "saved" } else { "there" };
-            [what.to_owned(), key, outcome.to_owned()]
+            [entity.to_owned(), key, outcome.to_owned()]
         });
         table(["what", "key", "outcome"], rows)
     }
 }
 
 fn version(text: &str) -> Result<UddiVersion, String> {
-    let known = text.parse().ok().and_then(UddiVersion::of);
+    let known = text.parse().ok().and_then(UddiVersion::from_number);
     known.ok_or_else(|| "there are versions 2 and 3 here".to_owned())
 }
 

@@ -140,7 +140,7 @@ pub(crate) struct AccountCounts {
 
 impl StoredAccount {
     /// A new account.
-    pub(super) fn of(new: &NewAccount, now: Timestamp) -> Self {
+    pub(super) fn new(new: &NewAccount, now: Timestamp) -> Self {
         let (now, period) = (now.as_microsecond(), micros_of(new.period));
         Self {
             name: new.name.clone(),

@@ -43,7 +43,7 @@ impl AccountStore for Postgres {
     ) -> Result<AccountOutcome, StoreError> {
         self.call(async |session| {
             let version = session.begin_accounts().await?;
-            let added = StoredAccount::of(new, now);
+            let added = StoredAccount::new(new, now);
             let count = session
                 .client
                 .query_one(&session.statements.account_total, &[]);

@@ -12,7 +12,7 @@ use posthaste_serve::Background;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Config, Row};
 
-pub(super) use self::session::{PATIENCE, words};
+pub(super) use self::session::{PATIENCE, error_message};
 use self::session::{START, Session, in_time, runtime};
 use self::writing::Value;
 use super::plan::{self, WritePlan};
@@ -55,8 +55,8 @@ impl Postgres {
     /// Returns the first column of the first row of a result.
     #[cfg(test)]
     pub(super) fn ask(&mut self, sql: &str) -> String {
-        let asked = self.call(async |session| Ok(session.client.simple_query(sql).await?));
-        let rows = asked.unwrap();
+        let reply = self.call(async |session| Ok(session.client.simple_query(sql).await?));
+        let rows = reply.unwrap();
         let first = rows.iter().find_map(|message| match message {
             tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
             _ => None,

@@ -41,7 +41,7 @@ macro_rules! statements {
         pub(super) struct Statements { $(pub(super) $name: Statement,)* }
 
         impl Statements {
-            async fn of(client: &Client) -> Result<Self, tokio_postgres::Error> {
+            async fn prepare(client: &Client) -> Result<Self, tokio_postgres::Error> {
                 Ok(Self { $($name: client.prepare($sql).await?,)* })
             }
         }
@@ -152,7 +152,7 @@ impl Session {
             tokio::spawn(connection);
             schema::migrate(&mut client).await?;
             client.batch_execute(&settings()).await?;
-            let statements = Statements::of(&client).await?;
+            let statements = Statements::prepare(&client).await?;
             Ok(Self { client, statements })
         };
         runtime.block_on(within(limit, opened))
@@ -220,15 +220,15 @@ async fn within<T>(
 
 impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Unavailable(words(&error))
+        Self::Unavailable(error_message(&error))
     }
 }
 
 /// Message of an error with its cause, which the error's own text may omit.
-pub(crate) fn words(error: &tokio_postgres::Error) -> String {
-    let words = error.to_string();
+pub(crate) fn error_message(error: &tokio_postgres::Error) -> String {
+    let message = error.to_string();
     match std::error::Error::source(error).map(ToString::to_string) {
-        Some(cause) if !words.contains(&cause) => format!("{words}: {cause}"),
-        _ => words,
+        Some(cause) if !message.contains(&cause) => format!("{message}: {cause}"),
+        _ => message,
     }
 }

@@ -40,23 +40,24 @@ impl Session {
         writes: &'w [Write],
     ) -> Result<Standings<'w>, StoreError> {
         let Self { client, statements } = self;
-        let asked: HashMap<[&str; 3], &OfferKey> =
+        let keys_by_name: HashMap<[&str; 3], &OfferKey> =
             keys(writes).map(|key| (names(key), key)).collect();
-        let [kinds, providers, names] = columns(asked.values().copied());
+        let [kinds, providers, names] = columns(keys_by_name.values().copied());
         let tagged = tags_count(writes);
         let values: [Value<'_>; 4] = [&kinds, &providers, &names, &tagged];
         let mut rows = client.query(&statements.standing, &values).await?;
-        let alone: BTreeSet<[&str; 2]> =
-            alone(writes).map(|of| [&*of.kind, &*of.provider]).collect();
+        let alone: BTreeSet<[&str; 2]> = alone(writes)
+            .map(|group| [&*group.kind, &*group.provider])
+            .collect();
         if !alone.is_empty() {
             let [kinds, providers] =
-                [0, 1].map(|name| Vec::from_iter(alone.iter().map(|of| of[name])));
+                [0, 1].map(|name| Vec::from_iter(alone.iter().map(|group| group[name])));
             let values: [Value<'_>; 2] = [&kinds, &providers];
             rows.extend(client.query(&statements.all_of, &values).await?);
         }
         let standing = |row: &Row| {
             let names = [row.get(2), row.get(3), row.get(4)];
-            let key = match asked.get(&names) {
+            let key = match keys_by_name.get(&names) {
                 Some(key) => Cow::Borrowed(*key),
                 None => Cow::Owned(OfferKey::new(names[0], names[1], names[2])),
             };

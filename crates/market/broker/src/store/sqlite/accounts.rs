@@ -49,7 +49,7 @@ impl AccountStore for Sqlite {
         if count as usize >= most {
             return Ok(AccountOutcome::Full);
         }
-        let added = StoredAccount::of(new, now);
+        let added = StoredAccount::new(new, now);
         if let Some(taken) = taken(&transaction, &added)? {
             return Ok(taken);
         }
@@ -110,13 +110,13 @@ impl AccountStore for Sqlite {
     fn charges(&mut self, query: &ChargeQuery) -> Result<Vec<ChargeRecord>, StoreError> {
         let micros = |time: Option<Timestamp>| time.map(Timestamp::as_microsecond);
         // The index on (account, number) serves queries for one account.
-        let of = match query.account {
+        let condition = match query.account {
             Some(_) => "charges.account = ?1",
             None => "?1 IS NULL",
         };
         let sql = format!(
             "SELECT number, at, started, gateway, sequence, account, amount, requests, currency
-             FROM charges WHERE {of} AND number > ?2 AND (?3 IS NULL OR at >= ?3) AND (?4 IS NULL OR at < ?4)
+             FROM charges WHERE {condition} AND number > ?2 AND (?3 IS NULL OR at >= ?3) AND (?4 IS NULL OR at < ?4)
              ORDER BY number LIMIT ?5"
         );
         let mut select = self.connection.prepare_cached(&sql)?;

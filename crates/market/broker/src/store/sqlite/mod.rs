@@ -50,7 +50,7 @@ impl Sqlite {
     /// Opens the database in `file`, or creates it with access for its owner only. Read-only if the disk is full.
     pub(super) fn open(file: &Path) -> Result<Self, StoreError> {
         create(file);
-        let named = |error: StoreError| error.of(file.display());
+        let named = |error: StoreError| error.with_store(file.display());
         let opened = match Self::opened(file, DatabaseState::Open) {
             Err(error @ StoreError::Unavailable(_)) => {
                 let read_only = Self::opened(file, DatabaseState::ReadOnly);
@@ -245,7 +245,7 @@ fn create(file: &Path) {
         .open(file);
 }
 
-/// DatabaseState of the stored offers that `writes` concern.
+/// State of the stored offers that `writes` concern.
 fn standing<'w>(
     transaction: &Transaction<'_>,
     writes: &'w [Write],
@@ -364,16 +364,16 @@ impl From<rusqlite::Error> for StoreError {
         if let rusqlite::Error::FromSqlConversionFailure(_, _, error) = &error {
             return Self::Unusable(format!("another program has written here: {error}"));
         }
-        let words = error.to_string();
+        let message = error.to_string();
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => {
                 Self::Unusable("this is no SQLite database: name another file".to_owned())
             }
-            Some(ErrorCode::DatabaseCorrupt) => Self::Unusable(words),
+            Some(ErrorCode::DatabaseCorrupt) => Self::Unusable(message),
             Some(ErrorCode::DatabaseBusy) => Self::Unavailable(
                 "another process has kept the database locked for seconds".to_owned(),
             ),
-            _ => Self::Unavailable(words),
+            _ => Self::Unavailable(message),
         }
     }
 }

@@ -137,15 +137,15 @@ fn gateways_learn_what_others_have_charged(world: &TestStore) {
         known,
         ..report(2, 0, &[])
     };
-    let told = two.report(&seen, TOKEN, later(2)).unwrap();
+    let reply = two.report(&seen, TOKEN, later(2)).unwrap();
     let ReportOutcome::Booked {
         known: after,
         more,
         accounts,
         ..
-    } = told
+    } = reply
     else {
-        panic!("{told:?}");
+        panic!("{reply:?}");
     };
     assert!(after > known && !more);
     let states: Vec<_> = accounts
@@ -179,9 +179,9 @@ fn an_unreadable_currency_is_an_error(world: &TestStore) {
     book(&mut *store, &report(1, 0, &[]), at());
     world.execute("UPDATE accounts SET currency = 'euro'");
     let wrong = |error: StoreError| {
-        let words = error.to_string();
-        assert!(matches!(error, StoreError::Unusable(_)), "{words}");
-        assert!(words.contains("\"euro\" is no currency"), "{words}");
+        let message = error.to_string();
+        assert!(matches!(error, StoreError::Unusable(_)), "{message}");
+        assert!(message.contains("\"euro\" is no currency"), "{message}");
     };
     wrong(store.account("ada").unwrap_err());
     wrong(store.accounts("", 1).unwrap_err());

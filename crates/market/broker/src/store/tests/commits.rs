@@ -79,12 +79,12 @@ fn a_write_whose_condition_does_not_hold_is_left_out_whole(world: &TestStore) {
         (Condition::There, WriteOutcome::Refused, REPLACED),
         (Condition::Absent, MADE, WriteOutcome::Refused),
         (
-            Condition::Says(Tag::of(&old)),
+            Condition::Says(Tag::from_offer(&old)),
             WriteOutcome::Refused,
             REPLACED,
         ),
         (
-            Condition::Says(Tag::of(&new)),
+            Condition::Says(Tag::from_offer(&new)),
             WriteOutcome::Refused,
             WriteOutcome::Refused,
         ),
@@ -126,7 +126,7 @@ fn a_write_sees_those_before_it(world: &TestStore) {
     let (first, second) = (offer("Gold", 40, 60), offer("Gold", 30, 60));
     let writes = [
         put(first.clone(), Condition::Absent),
-        put(second.clone(), Condition::Says(Tag::of(&first))),
+        put(second.clone(), Condition::Says(Tag::from_offer(&first))),
         put(first.clone(), Condition::Absent),
         withdraw("Gold", Condition::There),
         withdraw("Gold", Condition::There),
@@ -149,7 +149,7 @@ fn expired_offers_count_as_absent(world: &TestStore) {
         store.commit(&[gone], now).unwrap()[0]
     };
     assert_eq!(commit(Condition::There, later(10)), WriteOutcome::Refused);
-    let says = Condition::Says(Tag::of(&short));
+    let says = Condition::Says(Tag::from_offer(&short));
     assert_eq!(commit(says, later(10)), WriteOutcome::Refused);
     assert_eq!(commit(Condition::Absent, later(9)), WriteOutcome::Refused);
     assert_eq!(commit(Condition::Absent, later(10)), MADE);

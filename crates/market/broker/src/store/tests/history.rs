@@ -28,7 +28,8 @@ fn key(number: u8) -> OfferKey {
     }
 }
 
-fn write((changes, only_if): &Drawn) -> Write {
+fn write(drawn: &Drawn) -> Write {
+    let (changes, only_if) = drawn;
     let change = |(number, cents, end): &(u8, Option<u64>, i64)| {
         let key = key(*number);
         let offer = cents.map(|cents| offer(&key.name, cents, *end));
@@ -43,7 +44,7 @@ fn write((changes, only_if): &Drawn) -> Write {
             5 => Condition::Absent,
             6..=8 => {
                 let cents = u64::from(only_if % 3);
-                Condition::Says(Tag::of(&offer(&key(0).name, cents, 5)))
+                Condition::Says(Tag::from_offer(&offer(&key(0).name, cents, 5)))
             }
             _ => Condition::Any,
         },
@@ -74,7 +75,7 @@ impl Model {
             .collect();
         let holds = there.iter().all(|offer| match (write.only_if, offer) {
             (Condition::Any, _) | (Condition::There, Some(_)) | (Condition::Absent, None) => true,
-            (Condition::Says(tag), Some(offer)) => tag == Tag::of(offer),
+            (Condition::Says(tag), Some(offer)) => tag == Tag::from_offer(offer),
             _ => false,
         });
         if !holds {
@@ -95,9 +96,10 @@ impl Model {
             .offers
             .keys()
             .filter(|key| {
-                let of = write.alone.as_ref();
-                of.is_some_and(|of| (&of.kind, &of.provider) == (&key.kind, &key.provider))
-                    && write.changes.iter().all(|(own, _)| own != *key)
+                let group = write.alone.as_ref();
+                group.is_some_and(|group| {
+                    (&group.kind, &group.provider) == (&key.kind, &key.provider)
+                }) && write.changes.iter().all(|(own, _)| own != *key)
             })
             .cloned()
             .collect();

@@ -34,7 +34,7 @@ fn the_log_has_every_change_in_order(world: &TestStore) {
         .commit(&[withdraw("1", Condition::Any)], later(1))
         .unwrap();
     let log = changes(world.open().since(0, 10).unwrap());
-    let said: Vec<_> = log
+    let entries: Vec<_> = log
         .iter()
         .map(|change| {
             (
@@ -46,7 +46,7 @@ fn the_log_has_every_change_in_order(world: &TestStore) {
         })
         .collect();
     assert_eq!(
-        said,
+        entries,
         [
             (1, at(), "0", Some(offer("0", 0, 60))),
             (2, at(), "1", Some(offer("1", 1, 60))),

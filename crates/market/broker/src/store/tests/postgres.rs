@@ -17,16 +17,16 @@ fn a_database_of_a_later_version_is_refused() {
     world
         .database()
         .ask("UPDATE posthaste.version SET steps = 4");
-    let Err(StoreError::Unusable(words)) = world.place.open() else {
+    let Err(StoreError::Unusable(message)) = world.url.open() else {
         panic!("it is used");
     };
     assert!(
-        words.contains("a later version of posthaste wrote this (schema 4, this one knows 3)"),
-        "{words}"
+        message.contains("a later version of posthaste wrote this (schema 4, this one knows 3)"),
+        "{message}"
     );
     assert!(
-        words.starts_with("postgres://127.0.0.1/posthaste_"),
-        "{words}"
+        message.starts_with("postgres://127.0.0.1/posthaste_"),
+        "{message}"
     );
 }
 
@@ -108,8 +108,8 @@ fn a_writer_that_is_cut_off_blocks_others_only_briefly() {
 #[ignore = "needs PostgreSQL: cargo xtask test runs it"]
 fn a_server_that_is_silent_or_gone_is_noticed_and_found_again() {
     let world = TestStore::postgres();
-    let (relay, place) = world.over_a_relay();
-    let mut store = place.open().unwrap();
+    let (relay, url) = world.over_a_relay();
+    let mut store = url.open().unwrap();
     let gold = [put(offer("Gold", 1, 60), Condition::Any)];
     store.commit(&gold, at()).unwrap();
 
@@ -178,20 +178,20 @@ fn over_tls_a_server_proves_its_name() {
     let world = TestStore::postgres();
     let plain = world.database().url();
     let over_tls = |url: &str| {
-        let place: StoreUrl = format!("{url}?sslmode=require").parse().unwrap();
-        match place {
+        let url: StoreUrl = format!("{url}?sslmode=require").parse().unwrap();
+        match url {
             StoreUrl::Postgres(config) => Postgres::open(&config),
             StoreUrl::Sqlite(_) => panic!("it is in a file"),
         }
     };
     let refused = |url: &str| match over_tls(url) {
-        Err(StoreError::Unavailable(words)) => words,
+        Err(StoreError::Unavailable(message)) => message,
         Err(error) => panic!("{error:?}"),
         Ok(_) => panic!("it is trusted"),
     };
     if std::env::var("SSL_CERT_FILE").as_ref() != Ok(&certificate) {
-        let words = refused(&plain);
-        assert!(words.contains("invalid peer certificate"), "{words}");
+        let message = refused(&plain);
+        assert!(message.contains("invalid peer certificate"), "{message}");
         // A process reads its trusted certificates from its environment.
         let mut trusting = std::process::Command::new(std::env::current_exe().unwrap());
         let this = "store::tests::postgres::over_tls_a_server_proves_its_name";
@@ -221,17 +221,17 @@ fn a_database_that_is_not_there_is_named_without_its_password() {
         .url()
         .replace("posthaste_", "absent_")
         .replace('@', ":secret@");
-    let place: StoreUrl = absent.parse().unwrap();
-    let Err(error) = place.open() else {
+    let url: StoreUrl = absent.parse().unwrap();
+    let Err(error) = url.open() else {
         panic!("it is there")
     };
-    let words = error.to_string();
+    let message = error.to_string();
     assert!(
-        words.contains("does not exist") && words.contains("absent_"),
-        "{words}"
+        message.contains("does not exist") && message.contains("absent_"),
+        "{message}"
     );
     assert!(
-        !words.contains("secret") && !format!("{place} {place:?}").contains("secret"),
-        "{words}"
+        !message.contains("secret") && !format!("{url} {url:?}").contains("secret"),
+        "{message}"
     );
 }

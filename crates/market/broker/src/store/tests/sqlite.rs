@@ -12,7 +12,7 @@ use crate::store::{Condition, Store as _, StoreError};
 
 fn refusal(file: &Path) -> String {
     match Sqlite::open(file).unwrap_err() {
-        StoreError::Unusable(words) => words,
+        StoreError::Unusable(message) => message,
         other => panic!("{other:?}"),
     }
 }
@@ -59,7 +59,7 @@ fn a_store_that_cannot_be_opened_is_named() {
     let file = folder.path().join("absent/offers.sqlite");
     let error = Sqlite::open(&file).unwrap_err();
     assert!(
-        matches!(&error, StoreError::Unavailable(words) if words.starts_with(file.to_str().unwrap())),
+        matches!(&error, StoreError::Unavailable(message) if message.starts_with(file.to_str().unwrap())),
         "{error:?}"
     );
 }
@@ -116,7 +116,7 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
         .collect();
     let error = store.commit(&many, at()).unwrap_err();
     assert!(
-        matches!(&error, StoreError::Unavailable(words) if words.contains("full")),
+        matches!(&error, StoreError::Unavailable(message) if message.contains("full")),
         "{error:?}"
     );
     assert_eq!(all(&mut store).len(), 1);

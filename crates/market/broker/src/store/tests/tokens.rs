@@ -12,7 +12,7 @@ super::over_all_stores! {
 fn a_token_is_followed_by_the_next_without_a_gap(world: &TestStore) {
     let mut store = world.open();
     let mut grant = |token: &str, now| {
-        let hash = Hash::of(token);
+        let hash = Hash::from_token(token);
         let number = store
             .grant(TokenRole::Gateway, "Bücher & Söhne", hash, now)
             .unwrap();
@@ -34,18 +34,23 @@ fn a_token_is_followed_by_the_next_without_a_gap(world: &TestStore) {
     assert!(!store.revoke(99, later(3)).unwrap(), "there is none");
     assert_eq!(store.grants().unwrap(), std::slice::from_ref(&new));
     let tokens = world.open().tokens().unwrap();
-    let told: Vec<_> = tokens
+    let listed: Vec<_> = tokens
         .iter()
         .map(|token| (&token.grant, token.made, token.revoked))
         .collect();
-    assert_eq!(told, [(&old, at(), Some(later(2))), (&new, later(1), None)]);
+    assert_eq!(
+        listed,
+        [(&old, at(), Some(later(2))), (&new, later(1), None)]
+    );
 }
 
 fn no_two_tokens_are_the_same(world: &TestStore) {
     let mut store = world.open();
     let role = TokenRole::Provider;
-    store.grant(role, "a", Hash::of("token"), at()).unwrap();
-    let again = store.grant(role, "b", Hash::of("token"), at());
+    store
+        .grant(role, "a", Hash::from_token("token"), at())
+        .unwrap();
+    let again = store.grant(role, "b", Hash::from_token("token"), at());
     assert!(
         matches!(again, Err(StoreError::Unavailable(_))),
         "{again:?}"

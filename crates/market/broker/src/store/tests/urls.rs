@@ -16,12 +16,12 @@ fn a_place_is_written_as_it_is_read() {
 #[cfg(feature = "postgres")]
 #[test]
 fn the_password_of_a_database_is_not_shown() {
-    let place: StoreUrl = "postgresql://broker:secret@db.example:5433/offers?sslmode=disable"
+    let url: StoreUrl = "postgresql://broker:secret@db.example:5433/offers?sslmode=disable"
         .parse()
         .unwrap();
-    assert_eq!(place.to_string(), "postgres://db.example/offers");
-    let place: StoreUrl = "postgres://broker@%2Frun%2Fpostgresql".parse().unwrap();
-    assert_eq!(place.to_string(), "postgres:///run/postgresql/broker");
+    assert_eq!(url.to_string(), "postgres://db.example/offers");
+    let url: StoreUrl = "postgres://broker@%2Frun%2Fpostgresql".parse().unwrap();
+    assert_eq!(url.to_string(), "postgres:///run/postgresql/broker");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::change::OfferKey;
 /// Location of a store that is deleted on drop.
 #[derive(Debug)]
 pub(crate) struct TestStore {
-    pub(crate) place: StoreUrl,
+    pub(crate) url: StoreUrl,
     resource: TestResource,
 }
 
@@ -34,7 +34,7 @@ impl TestStore {
     pub(crate) fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self {
-            place: StoreUrl::Sqlite(folder.path().join("offers.sqlite")),
+            url: StoreUrl::Sqlite(folder.path().join("offers.sqlite")),
             resource: TestResource::Folder(folder),
         }
     }
@@ -44,7 +44,7 @@ impl TestStore {
     pub(crate) fn postgres() -> Self {
         let database = Database::new();
         Self {
-            place: database.url().parse().unwrap(),
+            url: database.url().parse().unwrap(),
             resource: TestResource::Database(database),
         }
     }
@@ -61,7 +61,7 @@ impl TestStore {
     /// URL of the location.
     pub(crate) fn url(&self) -> String {
         match &self.resource {
-            TestResource::Folder(_) => self.place.to_string(),
+            TestResource::Folder(_) => self.url.to_string(),
             #[cfg(feature = "postgres")]
             TestResource::Database(database) => database.url(),
         }
@@ -87,7 +87,7 @@ impl TestStore {
 
     /// Executes a statement on the store, as another program would.
     pub(crate) fn execute(&self, sql: &str) {
-        match &self.place {
+        match &self.url {
             StoreUrl::Sqlite(file) => {
                 let other = rusqlite::Connection::open(file).unwrap();
                 other.execute_batch(sql).unwrap();
@@ -102,7 +102,7 @@ impl TestStore {
     /// Store of [`TestStore::postgres`].
     #[cfg(feature = "postgres")]
     pub(in crate::store) fn postgres_store(&self) -> Postgres {
-        match &self.place {
+        match &self.url {
             StoreUrl::Postgres(config) => Postgres::open(config).unwrap(),
             StoreUrl::Sqlite(_) => panic!("it is in a file"),
         }
@@ -115,13 +115,13 @@ impl TestStore {
         let (scheme, rest) = url.split_once('@').unwrap();
         let (server, name) = rest.split_once('/').unwrap();
         let relay = TestRelay::to(server.parse().unwrap());
-        let place = format!("{scheme}@{}/{name}", relay.address());
-        (relay, place.parse().unwrap())
+        let url = format!("{scheme}@{}/{name}", relay.address());
+        (relay, url.parse().unwrap())
     }
 
     /// Opens the store. Can be called several times.
     pub(crate) fn open(&self) -> Box<dyn Store> {
-        self.place.open().unwrap()
+        self.url.open().unwrap()
     }
 }
 

@@ -8,7 +8,7 @@ use super::version::Version;
 /// Number of list entries requested at once.
 pub const PAGE: usize = 100;
 
-/// ElementWriter of nested elements, which appends to a message.
+/// Writer of nested elements. Appends to a message.
 struct ElementWriter<'o>(&'o mut String);
 
 impl Version {

@@ -12,7 +12,7 @@ pub enum Version {
 
 impl Version {
     /// Version with this number, if supported.
-    pub const fn of(number: u8) -> Option<Self> {
+    pub const fn from_number(number: u8) -> Option<Self> {
         match number {
             2 => Some(Self::V2),
             3 => Some(Self::V3),

@@ -82,8 +82,8 @@ fn publisher() {
         for task in 0..AT_ONCE {
             let writer = kept.writer.clone();
             writers.spawn(async move {
-                for turn in 0.. {
-                    let number = first + turn * AT_ONCE + task;
+                for round in 0.. {
+                    let number = first + round * AT_ONCE + task;
                     // Unacknowledged writes of the previous publisher may exist.
                     if let Ok(WriteOutcome::Made(_)) = writer.write(write(number)).await {
                         println!("acknowledged {number}.");

@@ -34,14 +34,14 @@ struct TestWriter {
 }
 
 impl TestWriter {
-    fn of(world: &TestStore) -> Self {
+    fn in_world(world: &TestStore) -> Self {
         Self::over(world.open())
     }
 
     fn over(store: Box<dyn Store>) -> Self {
         let registry = registry();
         let (writer, running) =
-            StoreWriter::of(store, registry.clone(), keep(), Limits::default()).unwrap();
+            StoreWriter::with_store(store, registry.clone(), keep(), Limits::default()).unwrap();
         Self {
             registry,
             writer,

@@ -14,7 +14,7 @@ over_all_stores! {
 }
 
 fn two_writers_come_to_the_same(world: &TestStore) {
-    let both = [TestWriter::of(world), TestWriter::of(world)];
+    let both = [TestWriter::in_world(world), TestWriter::in_world(world)];
     let writes = |first: usize| -> Vec<Write> {
         let write = |number: usize| {
             let name = format!("{}", (number * 7 + first) % 50);
@@ -47,10 +47,10 @@ fn two_writers_come_to_the_same(world: &TestStore) {
 #[ignore = "needs PostgreSQL: cargo xtask test runs it"]
 fn a_broker_cut_off_from_its_store_reports_it_and_catches_up() {
     let world = TestStore::postgres();
-    let (relay, place) = world.over_a_relay();
+    let (relay, url) = world.over_a_relay();
     let (near, far) = (
-        TestWriter::of(&world),
-        TestWriter::over(place.open().unwrap()),
+        TestWriter::in_world(&world),
+        TestWriter::over(url.open().unwrap()),
     );
     near.write(put_valid("Gold")).unwrap();
     soon(|| far.names() == ["Gold"]);
@@ -78,8 +78,8 @@ fn a_broker_cut_off_from_its_store_reports_it_and_catches_up() {
 #[ignore = "needs PostgreSQL: cargo xtask test runs it"]
 fn a_lost_database_is_told_within_a_second() {
     let world = TestStore::postgres();
-    let (relay, place) = world.over_a_relay();
-    let kept = TestWriter::over(place.open().unwrap());
+    let (relay, url) = world.over_a_relay();
+    let kept = TestWriter::over(url.open().unwrap());
     let cut = |lost: &dyn Fn(), back: &dyn Fn()| {
         soon(|| kept.registry.outage().is_none());
         lost();

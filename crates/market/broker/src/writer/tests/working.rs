@@ -19,7 +19,7 @@ over_all_stores! {
 }
 
 fn writes_are_visible_at_once(world: &TestStore) {
-    let kept = TestWriter::of(world);
+    let kept = TestWriter::in_world(world);
     let gold = valid("Gold");
     let done = kept.write(put(gold.clone(), Condition::Absent));
     assert_eq!(
@@ -47,18 +47,18 @@ fn writes_are_visible_at_once(world: &TestStore) {
 }
 
 fn a_writer_begins_with_what_is_there(world: &TestStore) {
-    let kept = TestWriter::of(world);
+    let kept = TestWriter::in_world(world);
     for name in ["Gold", "Silver"] {
         kept.write(put_valid(name)).unwrap();
     }
     let before = kept.offers();
     drop(kept.running);
-    let kept = TestWriter::of(world);
+    let kept = TestWriter::in_world(world);
     assert_eq!((kept.offers(), kept.registry.read().number), (before, 2));
 }
 
 fn many_writers_are_answered_each_with_its_own(world: &TestStore) {
-    let kept = TestWriter::of(world);
+    let kept = TestWriter::in_world(world);
     kept.write(put_valid("0")).unwrap();
     let writes = (0..3_000).map(|number| {
         let only_if = [Condition::Absent, Condition::There][number % 2];
@@ -95,7 +95,7 @@ fn many_writers_are_answered_each_with_its_own(world: &TestStore) {
 }
 
 fn the_log_can_be_read(world: &TestStore) {
-    let kept = TestWriter::of(world);
+    let kept = TestWriter::in_world(world);
     for name in ["a", "b", "c"] {
         kept.write(put_valid(name)).unwrap();
     }
@@ -107,7 +107,7 @@ fn the_log_can_be_read(world: &TestStore) {
 }
 
 fn expired_offers_disappear_without_a_write(world: &TestStore) {
-    let kept = TestWriter::of(world);
+    let kept = TestWriter::in_world(world);
     kept.write(put(ends("short", 1), Condition::Any)).unwrap();
     kept.write(put_valid("long")).unwrap();
     assert_eq!(kept.names().last().unwrap(), "short");
@@ -115,14 +115,14 @@ fn expired_offers_disappear_without_a_write(world: &TestStore) {
 }
 
 fn tokens_made_elsewhere_hold_here(world: &TestStore) {
-    let kept = TestWriter::of(world);
+    let kept = TestWriter::in_world(world);
     let mut store = world.open();
     assert!(kept.registry.grant("secret").is_none());
     let number = store
         .grant(
             TokenRole::Provider,
             "a",
-            Hash::of("secret"),
+            Hash::from_token("secret"),
             Timestamp::now(),
         )
         .unwrap();
@@ -138,7 +138,7 @@ fn tokens_made_elsewhere_hold_here(world: &TestStore) {
 fn writes_requested_before_the_end_are_done(world: &TestStore) {
     let TestWriter {
         writer, running, ..
-    } = TestWriter::of(world);
+    } = TestWriter::in_world(world);
     let writes = (0..500).map(|number| put_valid(&format!("{number}")));
     let outcomes = wait(async {
         let batch: JoinSet<_> = writes.map(|write| ask(&writer, write)).collect();
@@ -152,5 +152,5 @@ fn writes_requested_before_the_end_are_done(world: &TestStore) {
     assert_eq!(outcomes.len(), 500);
     assert!(outcomes.iter().all(Result::is_ok));
     assert!(wait(writer.write(put_valid("late"))).is_err());
-    assert_eq!(TestWriter::of(world).names().len(), 500);
+    assert_eq!(TestWriter::in_world(world).names().len(), 500);
 }

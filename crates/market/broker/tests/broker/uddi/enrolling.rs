@@ -23,9 +23,9 @@ fn enrolment(registry: &Registry) -> Enrolment {
 }
 
 /// Names of the requests to the registry since the last call.
-fn asked(registry: &Registry) -> Vec<String> {
+fn requested(registry: &Registry) -> Vec<String> {
     let mut state = registry.state.lock().unwrap();
-    let names = state.asked.drain(..);
+    let names = state.requested.drain(..);
     names
         .map(|request| request[1..].split(' ').next().unwrap().to_owned())
         .collect()
@@ -33,7 +33,7 @@ fn asked(registry: &Registry) -> Vec<String> {
 
 fn service(saved: bool) -> Enrolled {
     Enrolled {
-        what: "service",
+        entity: "service",
         key: "uddi:ada:books".to_owned(),
         saved,
     }
@@ -44,11 +44,11 @@ fn a_service_is_saved_once_and_what_is_there_stays() {
     let registry = Registry::open(3);
     registry.state.lock().unwrap().trusted = vec!["uddi:ada".to_owned()];
     let done = enrol(&enrolment(&registry)).unwrap();
-    let names: Vec<_> = done.iter().map(|done| (done.what, done.saved)).collect();
+    let names: Vec<_> = done.iter().map(|done| (done.entity, done.saved)).collect();
     // The business exists under another name, and so does a type.
     assert_eq!(names[..2], [("tModel", false), ("business", false)]);
     assert_eq!(done.last(), Some(&service(true)));
-    let requests = asked(&registry);
+    let requests = requested(&registry);
     assert!(
         requests.contains(&"save_service".to_owned())
             && !requests.contains(&"save_business".to_owned())
@@ -66,7 +66,7 @@ fn a_service_is_saved_once_and_what_is_there_stays() {
         Some(&service(false))
     );
     assert!(
-        !asked(&registry)
+        !requested(&registry)
             .iter()
             .any(|request| request.starts_with("save"))
     );
@@ -95,7 +95,7 @@ fn a_missing_type_is_registered_with_wsdl_and_key_generator() {
         error.contains("there is no type \"uddi:types:other\": say where its WSDL is"),
         "{error}"
     );
-    assert_eq!(asked(&registry).last().unwrap(), "discard_authToken");
+    assert_eq!(requested(&registry).last().unwrap(), "discard_authToken");
     let wsdl = Some("http://a.example/?wsdl".to_owned());
     let done = enrol(&Enrolment { wsdl, ..unknown }).unwrap();
     let keys: Vec<&str> = done.iter().map(|done| done.key.as_str()).collect();
@@ -116,13 +116,14 @@ fn in_version_2_what_is_there_is_known_by_its_name() {
     };
     let outcome = |wanted: &Enrolment| -> Vec<(&str, String, bool)> {
         let done = enrol(wanted).unwrap().into_iter();
-        done.map(|done| (done.what, done.key, done.saved)).collect()
+        done.map(|done| (done.entity, done.key, done.saved))
+            .collect()
     };
     let all = |saved| {
         ["tModel", "business", "service"]
             .into_iter()
             .zip(0..)
-            .map(|(what, number)| (what, format!("uuid:{number}"), saved))
+            .map(|(entity, number)| (entity, format!("uuid:{number}"), saved))
             .collect::<Vec<_>>()
     };
     assert_eq!(outcome(&wanted), all(true));

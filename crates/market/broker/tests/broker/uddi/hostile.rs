@@ -10,7 +10,7 @@ fn a_registry_that_talks_nonsense_is_counted_and_told() {
     let failed = || counted(&broker, "uddi_rounds_total{outcome=\"failed\"}");
     let page = || send(broker.addr, "GET", "/", &[], "").body;
     let list = |namespace: &str| format!("<businessList xmlns='{namespace}'/>");
-    for (mood, words) in [
+    for (mood, text) in [
         (
             Mood::Says("</s:Body></s:Envelope><!-- ".to_owned()),
             "replies with nothing",
@@ -26,7 +26,7 @@ fn a_registry_that_talks_nonsense_is_counted_and_told() {
     ] {
         registry.is(mood);
         let before = failed();
-        until(words, || failed() > before && page().contains(words));
+        until(text, || failed() > before && page().contains(text));
     }
     registry.is(Mood::Well);
     until("an answer", || !page().contains("It does not answer"));

@@ -105,17 +105,17 @@ fn a_question_for_what_is_no_key_is_not_passed_on() {
         &[],
         "{\"type\":\"uddi:x\"}",
     );
-    let asked = |text: &str| {
+    let requested = |text: &str| {
         registry
             .state
             .lock()
             .unwrap()
-            .asked
+            .requested
             .iter()
             .any(|request| request.contains(text))
     };
-    until("the one that is a key", || asked("<tModelKey>uddi:x<"));
-    assert!(!asked("<tModelKey>books<"));
+    until("the one that is a key", || requested("<tModelKey>uddi:x<"));
+    assert!(!requested("<tModelKey>books<"));
 }
 
 #[test]
@@ -140,22 +140,22 @@ fn the_document_of_a_type_is_fetched_unless_it_is_elsewhere() {
         names(at(&inside, "/type"));
         let own = &both[..1];
         until("its own offer alone", || offers(&broker) == own);
-        assert_eq!(*inside.asked.lock().unwrap(), [""; 0]);
+        assert_eq!(*inside.requested.lock().unwrap(), [""; 0]);
         // A description without offers is not an error.
         let wsdl = "<definitions xmlns='http://schemas.xmlsoap.org/wsdl/'/>";
         let described = ("/plain".to_owned(), wsdl.to_owned());
         provider.documents.lock().unwrap().extend([described]);
         names(at(&provider, "/plain"));
-        let asked = || {
+        let requested = || {
             provider
-                .asked
+                .requested
                 .lock()
                 .unwrap()
                 .contains(&"/plain".to_owned())
         };
-        until("the description is read", asked);
-        provider.asked.lock().unwrap().clear();
-        until("the description is read again", asked);
+        until("the description is read", requested);
+        provider.requested.lock().unwrap().clear();
+        until("the description is read again", requested);
         assert_eq!(offers(&broker), own);
         assert_eq!(counted(&broker, "fetches_total{outcome=\"failed\"}"), 0.0);
     }
@@ -194,8 +194,14 @@ fn nobody_is_fetched_from_who_is_not_trusted_or_elsewhere() {
     until("what is good", || {
         offers(&broker) == found(&[("Good", &service)])
     });
-    assert_eq!(*inside.asked.lock().unwrap(), [""; 0]);
-    assert!(!allowed.asked.lock().unwrap().contains(&"/eve".to_owned()));
+    assert_eq!(*inside.requested.lock().unwrap(), [""; 0]);
+    assert!(
+        !allowed
+            .requested
+            .lock()
+            .unwrap()
+            .contains(&"/eve".to_owned())
+    );
     let services = |state: &str| counted(&broker, &format!("uddi_services{{state=\"{state}\"}}"));
     assert_eq!(
         [

@@ -41,7 +41,7 @@ pub(super) struct StandInState {
     pub(super) saved: Vec<[String; 4]>,
     pub(super) mood: Mood,
     /// Received requests, without the envelope.
-    pub(super) asked: Vec<String>,
+    pub(super) requested: Vec<String>,
 }
 
 #[derive(Clone)]
@@ -123,14 +123,14 @@ impl Registry {
     /// Answers by type of request, with two services per page in version 3.
     fn answer(&self, request: &str) -> String {
         let state = &mut *self.state.lock().unwrap();
-        state.asked.push(request.to_owned());
+        state.requested.push(request.to_owned());
         let attribute = |name: &str| {
             let (_, rest) = request.split_once(&format!(" {name}=\""))?;
             Some(rest.split('"').next().unwrap().to_owned())
         };
         let is = |name: &str| request.starts_with(&format!("<{name} "));
-        if let Some(told) = save(state, request) {
-            return told;
+        if let Some(entity) = save(state, request) {
+            return entity;
         }
         let head: usize = attribute("listHead").map_or(1, |head| head.parse().unwrap());
         let page = if self.version == 3 { 2 } else { usize::MAX };
@@ -150,11 +150,11 @@ impl Registry {
                 "<serviceList xmlns='NS'><listDescription><actualCount>{actual}</actualCount></listDescription><serviceInfos>{infos}</serviceInfos></serviceList>"
             )
         } else if is("get_serviceDetail") {
-            let asked = state
+            let listed = state
                 .services
                 .iter()
                 .filter(|(key, ..)| request.contains(&format!("<serviceKey>{key}<")));
-            let services: String = asked.map(|(key, business, at, document)| {
+            let services: String = listed.map(|(key, business, at, document)| {
                 let overview = document.as_ref().map(|url| format!("<instanceDetails><overviewDoc><overviewURL>{url}</overviewURL></overviewDoc></instanceDetails>"));
                 let overview = overview.unwrap_or_default();
                 format!("<businessService serviceKey='{key}' businessKey='{business}'><name>Books</name><bindingTemplates><bindingTemplate><accessPoint>{at}</accessPoint><tModelInstanceDetails><tModelInstanceInfo tModelKey='{KIND}'>{overview}</tModelInstanceInfo></tModelInstanceDetails></bindingTemplate></bindingTemplates></businessService>")
@@ -210,14 +210,16 @@ fn save(state: &mut StandInState, request: &str) -> Option<String> {
     let kind = request.strip_prefix("<save_")?.split(' ').next()?;
     let key = format!(" {kind}Key=\"");
     let own = format!("{key}uuid:{}\"", state.saved.len());
-    let told = request
+    let entity = request
         .replace(&format!("save_{kind}"), &format!("{kind}Detail"))
         .replace(&format!("{key}\""), &own);
-    let within = |from: &str, to| Some(told.split_once(from)?.1.split_once(to)?.0.to_owned());
+    let within = |from: &str, to| Some(entity.split_once(from)?.1.split_once(to)?.0.to_owned());
     let (own, name) = (within(&key, "\"")?, within("<name>", "</name>")?);
     state.saved.retain(|[_, key, ..]| *key != own);
-    state.saved.push([kind.to_owned(), own, name, told.clone()]);
-    Some(told)
+    state
+        .saved
+        .push([kind.to_owned(), own, name, entity.clone()]);
+    Some(entity)
 }
 
 /// A stored entity by its key, or a list of all with keys and names.
@@ -237,21 +239,21 @@ fn again(state: &StandInState, request: &str) -> String {
             "<registeredInfo xmlns='NS'><businessInfos>{businesses}</businessInfos><tModelInfos>{tmodels}</tModelInfos></registeredInfo>"
         );
     }
-    let asked = |[kind, key, ..]: &&[String; 4]| {
+    let is_wanted = |[kind, key, ..]: &&[String; 4]| {
         request.starts_with(&format!("<get_{kind}Detail "))
             && request.contains(&format!("<{kind}Key>{key}<"))
     };
     let services = state.saved.iter().filter(|[kind, ..]| kind == "service");
     let services: String = services
-        .map(|[.., told]| {
-            let from = told.find("<businessService ").unwrap();
-            told[from..].replace("</serviceDetail>", "")
+        .map(|[.., entity]| {
+            let from = entity.find("<businessService ").unwrap();
+            entity[from..].replace("</serviceDetail>", "")
         })
         .collect();
-    let found = state.saved.iter().find(asked);
-    found.map_or_else(unknown_key, |[.., told]| {
+    let found = state.saved.iter().find(is_wanted);
+    found.map_or_else(unknown_key, |[.., entity]| {
         let all = format!("<businessServices>{services}</businessServices></businessEntity>");
-        told.replace("</businessEntity>", &all)
+        entity.replace("</businessEntity>", &all)
     })
 }
 
@@ -332,10 +334,13 @@ pub(super) fn broker_in(
 }
 
 /// Waits until this holds.
-pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(super) fn until(condition: &str, mut holds: impl FnMut() -> bool) {
     let since = Instant::now();
     while !holds() {
-        assert!(since.elapsed() < Duration::from_secs(30), "never: {what}");
+        assert!(
+            since.elapsed() < Duration::from_secs(30),
+            "never: {condition}"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }

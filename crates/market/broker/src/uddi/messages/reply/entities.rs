@@ -2,7 +2,7 @@
 
 use posthaste_soap::xml::{Scanner, XmlError};
 
-use super::envelope::{children, key, words};
+use super::envelope::{children, element_text, key};
 use crate::uddi::messages::entity::{
     BindingTemplate, Business, BusinessService, Category, Interface, TModel,
 };
@@ -17,7 +17,7 @@ pub(super) fn business(at: &mut Scanner<'_>, version: Version) -> Read<Business>
     };
     children(at, version, |at, name| {
         match name {
-            "name" if business.name.is_empty() => business.name = words(at)?,
+            "name" if business.name.is_empty() => business.name = element_text(at)?,
             "categoryBag" => business.categories = categories(at, version)?,
             _ => {}
         }
@@ -33,7 +33,7 @@ pub(super) fn tmodel(at: &mut Scanner<'_>, version: Version) -> Read<TModel> {
     };
     children(at, version, |at, name| {
         match name {
-            "name" => tmodel.name = words(at)?,
+            "name" => tmodel.name = element_text(at)?,
             "overviewDoc" if tmodel.overview.is_none() => {
                 tmodel.overview = overview(at, version)?;
             }
@@ -53,7 +53,7 @@ pub(super) fn service(at: &mut Scanner<'_>, version: Version) -> Read<BusinessSe
     };
     children(at, version, |at, name| {
         match name {
-            "name" if service.name.is_empty() => service.name = words(at)?,
+            "name" if service.name.is_empty() => service.name = element_text(at)?,
             "bindingTemplates" => children(at, version, |at, name| {
                 if name == "bindingTemplate" {
                     service.bindings.push(binding(at, version)?);
@@ -77,7 +77,8 @@ fn binding(at: &mut Scanner<'_>, version: Version) -> Read<BindingTemplate> {
             "accessPoint" => {
                 let elsewhere = ["wsdlDeployment", "bindingTemplate", "hostingRedirector"];
                 let is_endpoint = !elsewhere.contains(&&*key(at, "useType"));
-                binding.endpoint = Some(words(at)?).filter(|url| is_endpoint && !url.is_empty());
+                binding.endpoint =
+                    Some(element_text(at)?).filter(|url| is_endpoint && !url.is_empty());
             }
             "tModelInstanceDetails" => children(at, version, |at, name| {
                 if name == "tModelInstanceInfo" {
@@ -114,7 +115,7 @@ fn overview(at: &mut Scanner<'_>, version: Version) -> Read<Option<String>> {
     let mut url = None;
     children(at, version, |at, name| {
         if name == "overviewURL" && url.is_none() {
-            url = Some(words(at)?).filter(|url| !url.is_empty());
+            url = Some(element_text(at)?).filter(|url| !url.is_empty());
         }
         Ok(())
     })?;

@@ -96,7 +96,7 @@ fn fault(at: &mut Scanner<'_>, version: Version) -> Result<ReplyError, XmlError>
     // The children of a fault have no namespace (R1001).
     each(at, |at, namespace, name| match (namespace, name) {
         ("", "faultstring") => {
-            reason = shortened(&words(at)?);
+            reason = shortened(&element_text(at)?);
             Ok(())
         }
         ("", "detail") => children(at, version, |at, name| match name {
@@ -104,7 +104,7 @@ fn fault(at: &mut Scanner<'_>, version: Version) -> Result<ReplyError, XmlError>
                 "result" if report.is_none() => children(at, version, |at, name| {
                     if name == "errInfo" {
                         let code = shortened(&key(at, "errCode"));
-                        report = Some((code, shortened(&words(at)?)));
+                        report = Some((code, shortened(&element_text(at)?)));
                     }
                     Ok(())
                 }),
@@ -116,9 +116,9 @@ fn fault(at: &mut Scanner<'_>, version: Version) -> Result<ReplyError, XmlError>
     })?;
     Ok(match report {
         // The fault string names the key, the report only the rule.
-        Some((code, words)) => {
-            let words = if reason.is_empty() { words } else { reason };
-            ReplyError::Refused { code, words }
+        Some((code, message)) => {
+            let message = if reason.is_empty() { message } else { reason };
+            ReplyError::Refused { code, message }
         }
         None => ReplyError::Fault(reason),
     })
@@ -166,13 +166,13 @@ pub(super) fn key(at: &Scanner<'_>, name: &str) -> String {
 }
 
 /// Text of the current element; empty if it has child elements.
-pub(super) fn words(at: &mut Scanner<'_>) -> Result<String, XmlError> {
+pub(super) fn element_text(at: &mut Scanner<'_>) -> Result<String, XmlError> {
     Ok(at
         .text()?
         .map(|text| text.trim().to_owned())
         .unwrap_or_default())
 }
 
-fn shortened(words: &str) -> String {
-    words.chars().take(QUOTED).collect()
+fn shortened(message: &str) -> String {
+    message.chars().take(QUOTED).collect()
 }

@@ -11,7 +11,7 @@ use posthaste_soap::xml::XmlError;
 use thiserror::Error;
 
 use self::entities::{business, service, tmodel};
-use self::envelope::{children, key, read_reply, read_reply_with, words};
+use self::envelope::{children, element_text, key, read_reply, read_reply_with};
 use super::entity::{Business, BusinessService, Registered, TModel};
 use super::version::Version;
 
@@ -57,12 +57,12 @@ pub enum ReplyError {
         wanted: String,
     },
     /// A fault with a disposition report (version 3, section 4.8).
-    #[error("the registry refuses: {words} ({code})")]
+    #[error("the registry refuses: {message} ({code})")]
     Refused {
         /// Error code, such as `E_invalidKeyPassed`.
         code: String,
         /// Explanation.
-        words: String,
+        message: String,
     },
     /// Any other fault.
     #[error("the registry fails: {0}")]
@@ -180,7 +180,7 @@ pub fn auth_token(bytes: &[u8], version: Version) -> Parsed<String> {
     let mut token = String::new();
     read_reply(bytes, version, "authToken", |at, name| {
         if name == "authInfo" {
-            token = words(at)?;
+            token = element_text(at)?;
         }
         Ok(())
     })?;
@@ -205,7 +205,7 @@ fn page(bytes: &[u8], version: Version, names: [&str; 4], from: usize) -> Parsed
         |at, name| match name {
             "listDescription" => children(at, version, |at, name| {
                 if name == "actualCount" {
-                    actual = words(at)?.parse().unwrap_or(0);
+                    actual = element_text(at)?.parse().unwrap_or(0);
                 }
                 Ok(())
             }),

@@ -4,11 +4,11 @@ use posthaste_broker::uddi::messages::{Version, reply};
 
 use super::envelope;
 
-fn refused(text: &str, words: &str) {
+fn refused(text: &str, expected: &str) {
     let error = reply::services(text.as_bytes(), Version::V3)
         .unwrap_err()
         .to_string();
-    assert!(error.contains(words), "{error}");
+    assert!(error.contains(expected), "{error}");
 }
 
 #[test]

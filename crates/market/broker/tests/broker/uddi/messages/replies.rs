@@ -154,12 +154,12 @@ fn a_publisher_is_told_what_is_registered_with_keys_and_names() {
         <u:businessInfo businessKey=\"e\"><u:name>Empty</u:name></u:businessInfo>
     </u:businessInfos><u:tModelInfos><u:tModelInfo tModelKey=\"t\"><u:name>Inventory</u:name></u:tModelInfo></u:tModelInfos></u:registeredInfo>";
     for version in [Version::V2, Version::V3] {
-        let told = reply::registered(envelope(version, message).as_bytes(), version).unwrap();
-        let businesses = told.businesses.iter();
+        let registered = reply::registered(envelope(version, message).as_bytes(), version).unwrap();
+        let businesses = registered.businesses.iter();
         let businesses: Vec<_> = businesses.map(|own| (&*own.key, &*own.name)).collect();
         assert_eq!(businesses, [("a", "Ada"), ("e", "Empty")]);
         assert_eq!(
-            (&*told.tmodels[0].key, &*told.tmodels[0].name),
+            (&*registered.tmodels[0].key, &*registered.tmodels[0].name),
             ("t", "Inventory")
         );
     }
@@ -173,8 +173,8 @@ fn a_business_has_services() {
             <u:bindingTemplate><u:accessPoint>http://a</u:accessPoint></u:bindingTemplate></u:bindingTemplates></u:businessService>
     </u:businessServices></u:businessEntity></u:businessDetail>";
     for version in [Version::V2, Version::V3] {
-        let told = reply::services_of(envelope(version, message).as_bytes(), version).unwrap();
-        let names: Vec<_> = told
+        let services = reply::services_of(envelope(version, message).as_bytes(), version).unwrap();
+        let names: Vec<_> = services
             .iter()
             .map(|own| (&*own.key, &*own.business, &*own.name, own.bindings.len()))
             .collect();

@@ -4,7 +4,7 @@ use posthaste_broker::uddi::messages::{
     BindingTemplate, Business, BusinessService, Category, Interface, TModel, Version, reply,
 };
 use proptest::collection::vec;
-use proptest::option::of;
+use proptest::option;
 use proptest::prelude::*;
 
 /// Text without leading or trailing blanks, which registries do not keep.
@@ -19,13 +19,13 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn interface()(tmodel in text(), overview in of(text())) -> Interface {
+    fn interface()(tmodel in text(), overview in option::of(text())) -> Interface {
         Interface { tmodel, overview }
     }
 }
 
 prop_compose! {
-    fn binding()(key in text(), endpoint in of(text()), interfaces in vec(interface(), 0..3)) -> BindingTemplate {
+    fn binding()(key in text(), endpoint in option::of(text()), interfaces in vec(interface(), 0..3)) -> BindingTemplate {
         BindingTemplate { key, endpoint, interfaces }
     }
 }
@@ -37,7 +37,7 @@ prop_compose! {
 }
 
 /// Converts a save request to the reply with the same content.
-fn told(request: &str, saved: &str, detail: &str) -> Vec<u8> {
+fn reply_to(request: &str, saved: &str, detail: &str) -> Vec<u8> {
     let reply = request.replace(&format!("<{saved} "), &format!("<{detail} "));
     reply
         .replace(&format!("</{saved}>"), &format!("</{detail}>"))
@@ -51,7 +51,7 @@ fn version() -> impl Strategy<Value = Version> {
 proptest! {
     #[test]
     fn services_are_read_as_they_are_written(version in version(), service in service()) {
-        let reply = told(&version.save_service("t", &service), "save_service", "serviceDetail");
+        let reply = reply_to(&version.save_service("t", &service), "save_service", "serviceDetail");
         prop_assert_eq!(reply::services(&reply, version), Ok(vec![service]));
     }
 
@@ -60,17 +60,17 @@ proptest! {
         version in version(), key in text(), name in text(), categories in vec(category(), 0..3),
     ) {
         let business = Business { key, name, categories };
-        let reply = told(&version.save_business("t", &business), "save_business", "businessDetail");
+        let reply = reply_to(&version.save_business("t", &business), "save_business", "businessDetail");
         prop_assert_eq!(reply::businesses(&reply, version), Ok(vec![business]));
     }
 
     #[test]
     fn types_are_read_as_they_are_written(
-        version in version(), key in text(), name in text(), overview in of(text()),
+        version in version(), key in text(), name in text(), overview in option::of(text()),
         categories in vec(category(), 0..3),
     ) {
         let tmodel = TModel { key, name, overview, categories };
-        let reply = told(&version.save_tmodel("t", &tmodel), "save_tModel", "tModelDetail");
+        let reply = reply_to(&version.save_tmodel("t", &tmodel), "save_tModel", "tModelDetail");
         prop_assert_eq!(reply::tmodels(&reply, version), Ok(vec![tmodel]));
     }
 }
