@@ -17,16 +17,16 @@ use crate::{Finding, expect_none};
 const RATCHETS: &[(&str, usize, usize)] = &[];
 
 /// A module's path inside its crate; the root is empty.
-type Module = Vec<String>;
+pub(crate) type Module = Vec<String>;
 
 /// Modules with the modules that they name, and the first place of each name.
-type Graph = BTreeMap<Module, BTreeMap<Module, String>>;
+pub(crate) type Graph = BTreeMap<Module, BTreeMap<Module, String>>;
 
 /// A strongly connected component.
-struct Cycle {
-    modules: Vec<Module>,
+pub(crate) struct Cycle {
+    pub(crate) modules: Vec<Module>,
     /// A place where the first module names another one.
-    location: String,
+    pub(crate) location: String,
 }
 
 /// `crates/network/link/src/queue/mod.rs` as member `link` and module `queue`.
@@ -88,7 +88,7 @@ impl Paths {
 }
 
 /// True for `#[cfg(test)]`, also within `all`.
-fn is_test(attributes: &[syn::Attribute]) -> bool {
+pub(crate) fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         syn::Meta::List(list) if list.path.is_ident("cfg") => {
             let arguments = list.tokens.to_string();
@@ -136,7 +136,7 @@ impl<'ast> Visit<'ast> for Paths {
 }
 
 /// The graph of one crate.
-fn graph(files: &[(Module, Source)]) -> Graph {
+pub(crate) fn graph(files: &[(Module, Source)]) -> Graph {
     let modules: BTreeSet<&Module> = files.iter().map(|(module, _)| module).collect();
     let mut graph = Graph::new();
     for (module, source) in files {
@@ -198,7 +198,7 @@ fn components<'a>(
 /// Cycles of two modules or more, the largest first.
 ///
 /// A component that consists of a module and descendants is split again without that module.
-fn cycles(graph: &Graph) -> Vec<Cycle> {
+pub(crate) fn cycles(graph: &Graph) -> Vec<Cycle> {
     let mut cycles: Vec<Cycle> = Vec::new();
     let mut open: Vec<BTreeSet<&Module>> = vec![graph.keys().collect()];
     while let Some(among) = open.pop() {
@@ -230,7 +230,7 @@ fn cycles(graph: &Graph) -> Vec<Cycle> {
 }
 
 impl Cycle {
-    fn names(&self) -> String {
+    pub(crate) fn names(&self) -> String {
         let names: Vec<String> = self
             .modules
             .iter()
@@ -273,14 +273,20 @@ fn held(member: &str, cycles: &[Cycle], ratchet: Option<(usize, usize)>) -> Vec<
     }
 }
 
-#[test]
-fn modules_form_no_cycles() {
+/// The modules of each member.
+pub(crate) fn members() -> BTreeMap<String, Vec<(Module, Source)>> {
     let mut members = BTreeMap::<String, Vec<(Module, Source)>>::new();
     for source in rust() {
         if let Some((member, module)) = module_of(&source) {
             members.entry(member).or_default().push((module, source));
         }
     }
+    members
+}
+
+#[test]
+fn modules_form_no_cycles() {
+    let members = members();
     let mut findings = Vec::new();
     for (member, ..) in RATCHETS {
         assert!(
