@@ -41,6 +41,7 @@
 //! scripts of Linux (`crates/network/tcp/tests/packetdrill.md`).
 
 mod clock;
+mod connection;
 mod counters;
 mod endpoint;
 mod offset;

@@ -25,7 +25,7 @@ impl Flight {
         }
         let mut span = self.timer.timeout();
         if self.timer.is_for(Purpose::Probe) || self.timer.is_for(Purpose::Reorder) {
-            // Linux's `tcp_rearm_rto`: these timers ran in the place of the timeout, which counts from the
+            // Linux's `tcp_rearm_rto`: these timers ran instead of the timeout, which counts from the
             // transmission of the first segment.
             span = span.saturating_sub(age).max(Span::from_micros(1));
         }

@@ -34,7 +34,7 @@ impl PipeRecovery {
             return None;
         }
         let mss = flight.rules.mss();
-        // A stack that counts segments sends a segment of any size if the window has room for one.
+        // A stack that counts segments sends a segment of any size if the window has a full segment left.
         let allowed = if flight.rules.counting != Counting::Segments {
             left
         } else if left >= mss {

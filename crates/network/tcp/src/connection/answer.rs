@@ -3,8 +3,9 @@
 
 use posthaste_units::Instant;
 
-use super::Endpoint;
-use crate::{Offset, Segment};
+use super::Connection;
+use crate::profile::Answers;
+use crate::{EndpointCounters, Offset, Segment};
 
 /// Challenge ACKs sent in the current interval, and the end of that interval.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,29 +14,36 @@ pub(super) struct Challenges {
     until: Instant,
 }
 
-impl Endpoint {
+impl Challenges {
     /// Returns true, and counts the answer, if one more is within the profile's limit.
-    fn may_challenge(&mut self, now: Instant) -> bool {
-        let Some(limit) = self.profile.strictness.answers.limit else {
+    fn allow(&mut self, now: Instant, rules: &Answers, counters: &mut EndpointCounters) -> bool {
+        let Some(limit) = rules.limit else {
             return true;
         };
-        if now >= self.challenges.until {
-            self.challenges = Challenges {
+        if now >= self.until {
+            *self = Self {
                 count: 0,
                 until: now + limit.within,
             };
         }
         debug_assert!(
-            self.challenges.count <= limit.most,
+            self.count <= limit.most,
             "more challenges than the limit allows"
         );
-        let may = self.challenges.count < limit.most;
+        let may = self.count < limit.most;
         if may {
-            self.challenges.count += 1;
+            self.count += 1;
         } else {
-            self.counters.unanswered += 1;
+            counters.unanswered += 1;
         }
         may
+    }
+}
+
+impl Connection {
+    fn may_challenge(&mut self, now: Instant) -> bool {
+        let rules = &self.profile.strictness.answers;
+        self.challenges.allow(now, rules, &mut self.counters)
     }
 
     /// Schedules a challenge ACK if the limit allows one. A legitimate peer then repeats its request.

@@ -3,20 +3,9 @@
 
 use posthaste_units::{Instant, Span};
 
-use super::Endpoint;
-use crate::profile::Retries;
-use crate::send::Agreed;
-use crate::{Options, Parity, Segment, TcpState, wrap};
-
-/// Largest payload if a SYN has no MSS option (RFC 9293, section 3.7.1).
-const UNSAID_MSS: u16 = 536;
-/// Lower bound of the peer's MSS: Linux's `TCP_MIN_MSS`.
-const SMALLEST_MSS: u16 = 88;
-/// Bytes of the timestamps option, padded.
-const TIMESTAMPS: u32 = 12;
-
-/// Bytes of the parity option. Segments are shorter by this length, so that their parity fits in a packet.
-const PARITY: u32 = 8;
+use super::Connection;
+use crate::profile::{Handshake, Retries};
+use crate::{EndpointCounters, Options, Parity, Segment, TcpState, wrap};
 
 /// State of a handshake.
 #[derive(Clone, Debug)]
@@ -47,6 +36,34 @@ impl Default for Opening {
     }
 }
 
+impl Opening {
+    const fn retries(&self, handshake: &Handshake) -> Retries {
+        if self.passive {
+            handshake.syn_ack
+        } else {
+            handshake.syn
+        }
+    }
+
+    /// Handles expiry of the SYN or SYN-ACK timer. Returns false if no retransmission is left.
+    pub(super) const fn expire(
+        &mut self,
+        handshake: &Handshake,
+        counters: &mut EndpointCounters,
+    ) -> bool {
+        if self.tries >= self.retries(handshake).count {
+            return false;
+        }
+        self.tries += 1;
+        self.send = true;
+        self.due = Instant::FAR_FUTURE;
+        counters.timeouts += 1;
+        counters.retransmissions += 1;
+        counters.after_timeout += 1;
+        true
+    }
+}
+
 impl Retries {
     /// Returns the timeout after `tries` retransmissions.
     pub fn timeout(&self, tries: u32) -> Span {
@@ -54,29 +71,7 @@ impl Retries {
     }
 }
 
-impl Endpoint {
-    fn syn_retries(&self) -> Retries {
-        if self.opening.passive {
-            self.profile.handshake.syn_ack
-        } else {
-            self.profile.handshake.syn
-        }
-    }
-
-    /// Handles expiry of the SYN or SYN-ACK timer. Returns false if no retransmission is left.
-    pub(super) fn expire_opening(&mut self) -> bool {
-        if self.opening.tries >= self.syn_retries().count {
-            return false;
-        }
-        self.opening.tries += 1;
-        self.opening.send = true;
-        self.opening.due = Instant::FAR_FUTURE;
-        self.counters.timeouts += 1;
-        self.counters.retransmissions += 1;
-        self.counters.after_timeout += 1;
-        true
-    }
-
+impl Connection {
     /// Builds the SYN, or the SYN-ACK if the peer's SYN has arrived.
     pub(super) fn syn(&mut self, now: Instant) -> Segment {
         self.opening.send = false;
@@ -84,36 +79,43 @@ impl Endpoint {
             self.opening.began = now;
         }
         self.opening.sent += 1;
-        let wait = self.syn_retries().timeout(self.opening.tries);
+        let wait = self
+            .opening
+            .retries(&self.profile.handshake)
+            .timeout(self.opening.tries);
         self.opening.due = self.profile.clock.expiry(now, wait);
         let offer = self.profile.offer;
-        let answers = self.peer_isn.is_some();
+        let answers = self.negotiated.peer_isn.is_some();
         let window = self.receiver.advertise(true);
         let timestamps = if answers {
-            self.timestamps
+            self.negotiated.timestamps
         } else {
             offer.timestamps
         };
-        let scaled = !answers || self.opening_scaled;
+        let scaled = !answers || self.negotiated.scaled;
         let sack = if answers {
             self.receiver.sack
         } else {
             offer.sack
         };
-        let parity = self.profile.recovery.tail_parity > 0 && (!answers || self.agreed.parity);
+        let parity =
+            self.profile.recovery.tail_parity > 0 && (!answers || self.negotiated.agreed.parity);
         if answers {
             self.receiver.acknowledges(now, false);
         }
         Segment {
-            seq: self.isn,
-            ack: self.peer_isn.map(|isn| wrap(isn, self.receiver.next)),
+            seq: self.negotiated.isn,
+            ack: self
+                .negotiated
+                .peer_isn
+                .map(|isn| wrap(isn, self.receiver.next)),
             syn: true,
             window,
             options: Options {
                 mss: Some(offer.mss),
                 window_scale: offer.window_scale.filter(|_| scaled),
                 sack_permitted: sack,
-                timestamps: timestamps.then(|| self.timestamps_option(now)),
+                timestamps: timestamps.then(|| self.negotiated.timestamps_option(now)),
                 parity: parity.then(Parity::default),
                 ..Options::default()
             },
@@ -124,28 +126,9 @@ impl Endpoint {
     /// Negotiates the options from the peer's SYN.
     fn learn(&mut self, now: Instant, syn: &Segment) {
         let offer = self.profile.offer;
-        self.peer_isn = Some(syn.seq);
-        self.timestamps = offer.timestamps && syn.options.timestamps.is_some();
-        self.recent = syn
-            .options
-            .timestamps
-            .filter(|_| self.timestamps)
-            .map(|stamps| (stamps.value, now));
-        let scales = offer.window_scale.zip(syn.options.window_scale);
-        self.opening_scaled = scales.is_some();
-        let (ours, theirs) = scales.unwrap_or((0, 0));
-        self.peer_scale = theirs.min(14);
-        let sack = offer.sack && syn.options.sack_permitted;
-        let stamps = if self.timestamps { TIMESTAMPS } else { 0 };
-        self.receiver
-            .open(u32::from(offer.mss) - stamps, ours, sack);
-        let mss = syn.options.mss.unwrap_or(UNSAID_MSS).max(SMALLEST_MSS);
-        let parity = self.profile.recovery.tail_parity > 0 && syn.options.parity.is_some();
-        self.agreed = Agreed {
-            mss: u32::from(mss.min(offer.mss)) - stamps - if parity { PARITY } else { 0 },
-            sack,
-            parity,
-        };
+        let scale = self.negotiated.learn(now, syn, &self.profile);
+        let mss = u32::from(offer.mss) - self.negotiated.timestamps_len();
+        self.receiver.open(mss, scale, self.negotiated.agreed.sack);
     }
 
     pub(super) fn arrive_in_listen(&mut self, now: Instant, segment: &Segment) {
@@ -168,7 +151,7 @@ impl Endpoint {
     }
 
     pub(super) fn arrive_in_syn_sent(&mut self, now: Instant, segment: &Segment) {
-        let expected = wrap(self.isn, 1);
+        let expected = wrap(self.negotiated.isn, 1);
         if segment.ack.is_some_and(|ack| ack != expected) {
             self.counters.refused.ack_of_unsent += 1;
             if !segment.rst {
@@ -202,12 +185,12 @@ impl Endpoint {
     /// Opens both directions once the SYN is acknowledged.
     pub(super) fn establish(&mut self, now: Instant, segment: &Segment, window: u64) {
         let again = self.opening.sent.saturating_sub(1);
-        let rtt = match self.echo_of(now, segment) {
+        let rtt = match self.negotiated.echo_of(now, segment) {
             Some((_, rtt)) if again > 0 => Some(rtt),
             _ if again == 0 => Some(now.saturating_since(self.opening.began)),
             _ => None,
         };
-        let agreed = self.agreed;
+        let agreed = self.negotiated.agreed;
         self.sender.open(&self.profile, now, agreed, window, rtt);
         let most = self.profile.handshake.single_after;
         if self.opening.tries > 0 && most.is_some_and(|most| again > most) {

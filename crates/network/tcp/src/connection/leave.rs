@@ -2,15 +2,12 @@
 
 use posthaste_units::Instant;
 
-use super::Endpoint;
+use super::Connection;
 use crate::send::{Chunk, Expired};
-use crate::{ConnectionEnd, Options, Parity, Segment, TcpState, Timestamps, wrap};
+use crate::{ConnectionEnd, Offset, Options, Parity, Segment, TcpState, wrap};
 
-/// SACK blocks with and without timestamps: the number that fits in 40 bytes of options.
-const BLOCKS: (usize, usize) = (3, 4);
-
-impl Endpoint {
-    pub(super) fn next_segment(&mut self, now: Instant) -> Option<Segment> {
+impl Connection {
+    pub(crate) fn next_segment(&mut self, now: Instant) -> Option<Segment> {
         if self.reset.is_some() {
             return self.reset.take();
         }
@@ -35,33 +32,26 @@ impl Endpoint {
                 return Some((chunk, None));
             }
             if let Some((parity, len)) = self.sender.parity(&mut self.counters) {
-                return Some((self.empty(len), Some(parity)));
+                return Some((outside(self.sender.sequence().max, len), Some(parity)));
             }
         }
+        let max = self.sender.sequence().max;
         if self.receiver.owed_now {
-            return Some((self.empty(0), None));
+            return Some((outside(max, 0), None));
         }
         self.repeats = self.repeats.checked_sub(1)?;
         self.counters.adaptive_acks += 1;
-        Some((self.empty(0), None))
-    }
-
-    /// Payload outside the sequence space.
-    const fn empty(&self, len: u32) -> Chunk {
-        Chunk {
-            start: self.sender.sequence().max,
-            len,
-            fin: false,
-            last: false,
-        }
+        Some((outside(max, 0), None))
     }
 
     /// Handles all timers that are due.
-    pub(super) fn expire(&mut self, now: Instant) {
+    pub(crate) fn expire(&mut self, now: Instant) {
         if self.state.is_closed() {
             return;
         }
-        if self.opening.due <= now && !self.expire_opening() {
+        let handshake = &self.profile.handshake;
+        let opening = &mut self.opening;
+        if opening.due <= now && !opening.expire(handshake, &mut self.counters) {
             return self.finish(ConnectionEnd::TimedOut);
         }
         if self.linger <= now {
@@ -82,30 +72,14 @@ impl Endpoint {
         }
     }
 
-    /// This end's timestamp clock. Never 0, because 0 means that there is no timestamp.
-    pub(super) fn stamp(&self, now: Instant) -> u32 {
-        crate::clock::stamp(now, self.profile.offer.timestamp_tick)
-    }
-
-    pub(super) fn timestamps_option(&self, now: Instant) -> Timestamps {
-        Timestamps {
-            value: self.stamp(now),
-            echo: self.recent.map_or(0, |recent| recent.0),
-        }
-    }
-
     /// Payload bytes that fit in a segment with its current options.
     fn room(&self) -> u32 {
         let mss = self.sender.mss();
         if !self.receiver.has_blocks() {
             return mss;
         }
-        let blocks = self.receiver.block_count(self.most_blocks()) as u32;
+        let blocks = self.receiver.block_count(self.negotiated.most_blocks()) as u32;
         mss.saturating_sub(4 + 8 * blocks).max(1)
-    }
-
-    const fn most_blocks(&self) -> usize {
-        if self.timestamps { BLOCKS.0 } else { BLOCKS.1 }
     }
 
     /// Builds the segment for `chunk`. Parity takes no sequence numbers.
@@ -119,15 +93,18 @@ impl Endpoint {
             duplicates.said(number, window, !carries);
         }
         Segment {
-            seq: wrap(self.isn, chunk.start),
-            ack: self.peer_isn.map(|isn| wrap(isn, number)),
+            seq: wrap(self.negotiated.isn, chunk.start),
+            ack: self.negotiated.peer_isn.map(|isn| wrap(isn, number)),
             syn: false,
             fin: chunk.fin,
             rst: false,
             psh: chunk.len > 0 && chunk.last,
             window,
             options: Options {
-                timestamps: self.timestamps.then(|| self.timestamps_option(now)),
+                timestamps: self
+                    .negotiated
+                    .timestamps
+                    .then(|| self.negotiated.timestamps_option(now)),
                 parity,
                 ..Options::default()
             },
@@ -141,8 +118,8 @@ impl Endpoint {
     fn report(&mut self, now: Instant, chunk: &Chunk, parity: Option<Parity>) -> Segment {
         let mut segment = self.segment(now, chunk, parity);
         let left = self.sender.mss().saturating_sub(segment.len + 4) as usize / 8;
-        let most = self.most_blocks().min(left);
-        if let Some(isn) = self.peer_isn.filter(|_| most > 0) {
+        let most = self.negotiated.most_blocks().min(left);
+        if let Some(isn) = self.negotiated.peer_isn.filter(|_| most > 0) {
             for (start, end) in self.receiver.blocks(most) {
                 segment.options.sack.push(wrap(isn, start), wrap(isn, end));
             }
@@ -153,10 +130,23 @@ impl Endpoint {
     /// A RST with the sequence number that the peer expects next.
     pub(super) fn bare_reset(&self) -> Segment {
         Segment {
-            seq: wrap(self.isn, self.sender.sequence().max.max(1)),
-            ack: self.peer_isn.map(|isn| wrap(isn, self.receiver.next)),
+            seq: wrap(self.negotiated.isn, self.sender.sequence().max.max(1)),
+            ack: self
+                .negotiated
+                .peer_isn
+                .map(|isn| wrap(isn, self.receiver.next)),
             rst: true,
             ..Segment::default()
         }
+    }
+}
+
+/// Payload outside the sequence space, at the end of the data sent.
+const fn outside(max: Offset, len: u32) -> Chunk {
+    Chunk {
+        start: max,
+        len,
+        fin: false,
+        last: false,
     }
 }

@@ -3,18 +3,15 @@
 
 use std::ops::Range;
 
-use posthaste_units::{Instant, Span};
+use posthaste_units::Instant;
 
-use super::Endpoint;
+use super::Connection;
 use super::open::answer_with_reset;
 use crate::receive::{Incoming, OtherHalf};
 use crate::send::Ack;
 use crate::{ConnectionEnd, Offset, Parity, Segment, TcpState, unwrap};
 
-/// Timestamps older than this prove nothing (RFC 7323, section 5.5).
-const STALE: Span = Span::from_secs(24 * 24 * 3600);
-
-impl Endpoint {
+impl Connection {
     pub(super) fn arrive_nowhere(&mut self, segment: &Segment) {
         self.counters.refused.no_connection += 1;
         if !segment.rst {
@@ -31,21 +28,23 @@ impl Endpoint {
         };
         let needs_ack = self.profile.strictness.timestamp_needs_ack;
         if !needs_ack {
-            self.remember_timestamp(now, segment, start);
+            self.negotiated
+                .remember_timestamp(now, segment, start, self.receiver.acknowledged);
         }
         if self.state == TcpState::SynReceived {
-            if ack != crate::wrap(self.isn, 1) {
+            if ack != crate::wrap(self.negotiated.isn, 1) {
                 self.counters.refused.ack_of_unsent += 1;
                 self.reset = Some(answer_with_reset(segment));
                 return None;
             }
-            let window = u64::from(segment.window) << self.scale_of(segment);
+            let window = self.negotiated.window(segment);
             self.establish(now, segment, window);
         } else if !self.take_ack(now, segment, ack, start) {
             return None;
         }
         if needs_ack {
-            self.remember_timestamp(now, segment, start);
+            self.negotiated
+                .remember_timestamp(now, segment, start, self.receiver.acknowledged);
         }
         let taken = if let Some(parity) = segment.options.parity {
             self.take_parity(now, segment, parity, start)
@@ -58,22 +57,18 @@ impl Endpoint {
         taken
     }
 
-    fn scale_of(&self, segment: &Segment) -> u8 {
-        if segment.syn { 0 } else { self.peer_scale }
-    }
-
     /// Returns the offset of a segment that passes validation. Answers the others.
     fn believe(&mut self, now: Instant, segment: &Segment) -> Option<Offset> {
         let next = self.receiver.next;
-        let Some(start) = unwrap(self.peer_isn?, segment.seq, next) else {
+        let Some(start) = unwrap(self.negotiated.peer_isn?, segment.seq, next) else {
             return self.out_of_window(now, segment);
         };
-        let stamped = segment.options.timestamps.is_some() || !self.timestamps;
+        let stamped = segment.options.timestamps.is_some() || !self.negotiated.timestamps;
         if !stamped && self.profile.strictness.every_timestamp && !segment.rst {
             self.counters.refused.no_timestamp += 1;
             return None;
         }
-        if self.is_old_by_timestamp(now, segment) {
+        if self.negotiated.is_old(now, segment) {
             self.counters.refused.paws += 1;
             self.answer(now, segment);
             return None;
@@ -109,26 +104,6 @@ impl Endpoint {
             return true;
         }
         false
-    }
-
-    /// PAWS (RFC 7323, section 5.3).
-    fn is_old_by_timestamp(&self, now: Instant, segment: &Segment) -> bool {
-        let (Some(stamps), Some((recent, since))) = (segment.options.timestamps, self.recent)
-        else {
-            return false;
-        };
-        let older = (stamps.value.wrapping_sub(recent) as i32) < 0;
-        self.timestamps && older && !segment.rst && now.saturating_since(since) < STALE
-    }
-
-    /// Stores the timestamp of the segment that the last acknowledgement asked for (RFC 7323, section 4.3).
-    fn remember_timestamp(&mut self, now: Instant, segment: &Segment, start: Offset) {
-        if let Some(stamps) = segment.options.timestamps
-            && self.timestamps
-            && start <= self.receiver.acknowledged
-        {
-            self.recent = Some((stamps.value, now));
-        }
     }
 
     fn take_reset(&mut self, now: Instant, start: Offset, edge: Offset) {
@@ -167,23 +142,10 @@ impl Endpoint {
         None
     }
 
-    /// Returns this end's timestamp that the segment echoes, and its age.
-    pub(super) fn echo_of(&self, now: Instant, segment: &Segment) -> Option<(u32, Span)> {
-        let stamps = segment.options.timestamps.filter(|_| self.timestamps)?;
-        let ago = self.stamp(now).wrapping_sub(stamps.echo);
-        let sane = stamps.echo != 0 && (ago as i32) >= 0;
-        sane.then(|| {
-            (
-                stamps.echo,
-                self.profile.offer.timestamp_tick * u64::from(ago),
-            )
-        })
-    }
-
     /// Returns false if the segment is refused because of its acknowledgement number.
     fn take_ack(&mut self, now: Instant, segment: &Segment, ack: u32, start: Offset) -> bool {
         let una = self.sender.sequence().una;
-        let number = unwrap(self.isn, ack, una).filter(|number| {
+        let number = unwrap(self.negotiated.isn, ack, una).filter(|number| {
             *number >= una || una - *number <= self.sender.peer_largest_window().max(1)
         });
         let Some(number) = number else {
@@ -204,8 +166,8 @@ impl Endpoint {
         let mut count = 0;
         if self.receiver.sack && !segment.options.sack.is_empty() {
             for block in segment.options.sack.as_slice() {
-                let start = unwrap(self.isn, block[0], una);
-                let end = unwrap(self.isn, block[1], una);
+                let start = unwrap(self.negotiated.isn, block[0], una);
+                let end = unwrap(self.negotiated.isn, block[1], una);
                 if let (Some(start), Some(end)) = (start, end)
                     && start < end
                 {
@@ -216,12 +178,12 @@ impl Endpoint {
         }
         let ack = Ack {
             number,
-            window: u64::from(segment.window) << self.scale_of(segment),
+            window: self.negotiated.window(segment),
             seq: start,
             carries: segment.places() > 0,
             blocks: &blocks[..count],
             echo: if number > una || self.sender.watches_echoes() {
-                self.echo_of(now, segment)
+                self.negotiated.echo_of(now, segment)
             } else {
                 None
             },
@@ -247,7 +209,7 @@ impl Endpoint {
             rtt: self.sender.rtt().smoothed(),
             timeout: self.sender.timeout(),
             echo: if self.receiver.measures(segment) {
-                self.echo_of(now, segment)
+                self.negotiated.echo_of(now, segment)
             } else {
                 None
             },
@@ -264,10 +226,11 @@ impl Endpoint {
         end: Offset,
     ) -> Option<Range<Offset>> {
         let start = end.checked_sub(u64::from(parity.covered))?;
-        let fin = self.agreed.parity && parity.fin;
+        let fin = self.negotiated.agreed.parity && parity.fin;
         let hole = self.receiver.only_hole(start, end).filter(|hole| {
             let fin = fin && hole.end == end;
-            self.agreed.parity && hole.end - hole.start <= u64::from(segment.len) + u64::from(fin)
+            self.negotiated.agreed.parity
+                && hole.end - hole.start <= u64::from(segment.len) + u64::from(fin)
         })?;
         let fin = fin && hole.end == end;
         debug_assert!(hole.start < hole.end, "parity restores an empty segment");
@@ -280,43 +243,5 @@ impl Endpoint {
         let taken = self.take_data(now, &restored, hole.start);
         self.receiver.owed_now = true;
         taken
-    }
-
-    /// Advances the connection state from the states of both halves.
-    fn follow(&mut self, now: Instant) {
-        let acknowledged =
-            self.sender.sequence().closing && self.sender.sequence().fin_acknowledged();
-        let closed = self.receiver.has_closed();
-        if !(acknowledged || closed) {
-            return;
-        }
-        let next = match self.state {
-            TcpState::Established if closed => TcpState::CloseWait,
-            TcpState::FinWait1 if acknowledged && closed => TcpState::TimeWait,
-            TcpState::FinWait1 if acknowledged => TcpState::FinWait2,
-            TcpState::FinWait1 if closed => TcpState::Closing,
-            TcpState::FinWait2 if closed => TcpState::TimeWait,
-            TcpState::Closing if acknowledged => TcpState::TimeWait,
-            TcpState::LastAck if acknowledged => return self.finish(ConnectionEnd::Finished),
-            TcpState::TimeWait if self.receiver.owed_now => TcpState::TimeWait,
-            _ => return,
-        };
-        self.state = next;
-        self.linger = match next {
-            TcpState::TimeWait => now + self.profile.handshake.time_wait,
-            _ => Instant::FAR_FUTURE,
-        };
-        self.limit_patience(now);
-    }
-
-    /// Starts the time limit of FIN-WAIT-2 once the application is gone.
-    pub(super) fn limit_patience(&mut self, now: Instant) {
-        if self.left
-            && self.state == TcpState::FinWait2
-            && self.linger == Instant::FAR_FUTURE
-            && let Some(patience) = self.profile.handshake.fin_wait_2
-        {
-            self.linger = now + patience;
-        }
     }
 }
