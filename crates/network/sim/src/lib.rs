@@ -36,44 +36,28 @@
 
 #![forbid(unsafe_code)]
 
-mod application;
-mod carried;
-mod case;
-mod compare;
-mod jobs;
-mod ladder;
-mod numbers;
-mod paired;
-pub mod picture;
-mod response_clock;
-mod scenario;
-mod simulated;
-mod simulator;
-mod start;
-mod stopwatch;
-pub mod sweep;
-mod totals;
-mod trace;
-mod transaction;
-mod wire;
-mod witness;
+mod cases;
+mod simulation;
 
-pub use application::{Closer, ProcessingClock, SimulatedExchange, SimulatedService};
-pub use carried::Carried;
-pub use case::{
+pub use cases::case::{
     CaseError, CaseLinks, CaseOptions, CasePath, DroppedPosition, DroppedPositions, PacketEffects,
     PositionError, Remedies, SimulationCase, SimulationCases, exchanges_title,
 };
-pub use compare::comparison_text;
-pub use jobs::{JobList, JobListError, JobResult, Ledger, LedgerError, ReceivedResult, SweepJob};
-pub use ladder::{LadderOptions, LadderPacket, ladder};
-pub use numbers::{CaseNumbers, CaseResults, MissingPacket};
-pub use response_clock::ResponseClock;
-pub use scenario::{Scenario, ScenarioError, check_exchanges, check_plans};
-pub use simulated::{SimulatedScenario, TransactionSimulator};
-pub use simulator::Simulator;
-pub use start::{DrawnStart, drawn_start};
-pub use totals::{CompletedConnection, ConnectionTally, Totals};
-pub use trace::{PacketTrace, TracedPacket};
-pub use transaction::{Ending, Transaction};
-pub use witness::{OfferedSegment, Witness};
+pub use cases::compare::comparison_text;
+pub use cases::jobs::{
+    JobList, JobListError, JobResult, Ledger, LedgerError, ReceivedResult, SweepJob,
+};
+pub use cases::numbers::{CaseNumbers, CaseResults, MissingPacket};
+pub use cases::{picture, sweep};
+pub use simulation::application::{Closer, ProcessingClock, SimulatedExchange, SimulatedService};
+pub use simulation::carried::Carried;
+pub use simulation::ladder::{LadderOptions, LadderPacket, ladder};
+pub use simulation::response_clock::ResponseClock;
+pub use simulation::scenario::{Scenario, ScenarioError, check_exchanges, check_plans};
+pub use simulation::simulated::{SimulatedScenario, TransactionSimulator};
+pub use simulation::simulator::Simulator;
+pub use simulation::start::{DrawnStart, drawn_start};
+pub use simulation::totals::{CompletedConnection, ConnectionTally, Totals};
+pub use simulation::trace::{PacketTrace, TracedPacket};
+pub use simulation::transaction::{Ending, Transaction};
+pub use simulation::witness::{OfferedSegment, Witness};

@@ -13,7 +13,7 @@ use posthaste_tcp::remedy::{Remedy, UnknownRemedy};
 use posthaste_units::Ratio;
 use thiserror::Error;
 
-use crate::sweep::{SweepError, check_count, expand};
+use crate::cases::sweep::{SweepError, check_count, expand};
 use crate::{Scenario, ScenarioError, SimulatedExchange, SimulatedScenario, SimulatedService};
 
 /// Reordering used to test the harm of remedies: one packet in twenty is overtaken by three later ones.

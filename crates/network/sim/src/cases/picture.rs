@@ -8,9 +8,9 @@ use posthaste_draw::{
 use posthaste_stats::{Statistic, has_long_tail, median};
 use posthaste_units::{BitRate, Ratio, Span};
 
-use crate::case::{RECOVERY, SimulationCases};
-use crate::compare::{ComparedRemedy, RemedyComparison, comparisons};
-use crate::numbers::{CaseNumbers, CaseResults, in_ms};
+use crate::cases::case::{RECOVERY, SimulationCases};
+use crate::cases::compare::{ComparedRemedy, RemedyComparison, comparisons};
+use crate::cases::numbers::{CaseNumbers, CaseResults, in_ms};
 
 /// Statistics to draw.
 const DRAWN: [(Statistic, &str); 4] = [
@@ -325,7 +325,7 @@ mod tests {
     use posthaste_draw::Scale;
 
     use super::*;
-    use crate::case::{CaseOptions, CasePath, PacketEffects};
+    use crate::cases::case::{CaseOptions, CasePath, PacketEffects};
     use crate::{Closer, ProcessingClock, SimulatedExchange, SimulatedService, Totals};
 
     /// The drawing of a sweep without results, over paths with these labels.

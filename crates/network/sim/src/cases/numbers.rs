@@ -9,8 +9,8 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::Totals;
-use crate::case::{SimulationCase, SimulationCases, first_beyond};
-use crate::paired::BatchSums;
+use crate::cases::case::{SimulationCase, SimulationCases, first_beyond};
+use crate::cases::paired::BatchSums;
 
 /// The statistics of response times in tables, and their names there.
 pub(crate) const TIMES: [(Statistic, &str); 5] = [

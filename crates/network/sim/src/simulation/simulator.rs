@@ -8,11 +8,11 @@ use posthaste_link::{Direction, Fate, Link, seed_of};
 use posthaste_tcp::{ConnectionEnd, Endpoint, TcpState};
 use posthaste_units::{Instant, Seed, Span};
 
-use crate::application::{ClientProgram, ServerProgram};
-use crate::start::{DrawnStart, drawn_start};
-use crate::stopwatch::Stopwatch;
-use crate::witness::{Nobody, OfferedSegment, Witness};
-use crate::{Carried, Ending, Scenario, ScenarioError, Transaction, carried};
+use crate::simulation::application::{ClientProgram, ServerProgram};
+use crate::simulation::start::{DrawnStart, drawn_start};
+use crate::simulation::stopwatch::Stopwatch;
+use crate::simulation::witness::{Nobody, OfferedSegment, Witness};
+use crate::{Carried, Ending, Scenario, ScenarioError, Transaction, simulation::carried};
 
 /// Events at one instant after which a transaction is given up. Far more than any packet needs.
 const STANDSTILL: u64 = 1 << 16;

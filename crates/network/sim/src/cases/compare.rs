@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use posthaste_stats::Statistic;
 
-use crate::case::{AS_GIVEN, PATH, RECOVERY, REORDERED, SimulationCase, SimulationCases};
-use crate::numbers::{CaseNumbers, CaseResults, in_ms, table};
+use crate::cases::case::{AS_GIVEN, PATH, RECOVERY, REORDERED, SimulationCase, SimulationCases};
+use crate::cases::numbers::{CaseNumbers, CaseResults, in_ms, table};
 
 /// A remedy on the path as given, and on the same path without loss and with reordering.
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ use posthaste_link::Plan;
 use posthaste_tcp::TimerClock;
 use posthaste_units::Seed;
 
-use crate::ladder::ladder;
+use crate::simulation::ladder::ladder;
 use crate::{Scenario, ScenarioError, Simulator, Totals};
 
 /// Transactions of a batch over TCP: some ten milliseconds, so that merging costs little.

@@ -5,7 +5,7 @@ use posthaste_link::Direction;
 use posthaste_tcp::{Endpoint, Segment, unwrap};
 use posthaste_units::{Instant, ResponseTime};
 
-use crate::response_clock::ResponseClock;
+use crate::simulation::response_clock::ResponseClock;
 use crate::{SimulatedExchange, SimulatedService};
 
 /// Measures the response times of one connection.
