@@ -6,9 +6,9 @@
 use posthaste_units::{Seed, Stream};
 use rand::RngExt as _;
 
-use crate::loss::{Independent, Losing};
+use crate::impairments::loss::{Independent, Losing};
+use crate::impairments::reordering::Turn;
 use crate::pattern::LossShare;
-use crate::reordering::Turn;
 use crate::{Loss, Plan};
 
 /// Random streams of one link.
@@ -65,7 +65,7 @@ impl Chance {
         }
     }
 
-    /// Follows `next` from now on. Streams continue; see [`change`](crate::change).
+    /// Follows `next` from now on. Streams continue; see [`change`](crate::plans::change).
     pub(crate) fn change(&mut self, plan: &Plan, next: &Plan) {
         let seed = self.seed;
         if next.loss != plan.loss {

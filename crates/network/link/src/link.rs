@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use posthaste_units::{Instant, Seed, Span};
 
-use crate::bit_errors::BitErrors;
 use crate::chance::{Chance, Draw};
-use crate::context::LinkContext;
-use crate::exit::{Exit, PacketEntry};
-use crate::netem::Netem;
+use crate::packets::bit_errors::BitErrors;
 use crate::pattern::{Cursor, LossShare, PacketEffects};
-use crate::pipe::DummynetPipe;
+use crate::queueing::context::LinkContext;
+use crate::queueing::exit::{Exit, PacketEntry};
+use crate::queueing::netem::Netem;
+use crate::queueing::pipe::DummynetPipe;
 use crate::{
     BackgroundCounters, ClassCounters, Departure, DropReason, Fate, LinkCounters, Order, Packet,
     Plan,
@@ -90,7 +90,7 @@ impl<P: Packet> Link<P> {
         self.counters = LinkCounters::default();
     }
 
-    /// Follows `plan` from `now` on; see [`change`](crate::change) for the effects. Later packets arrive no earlier.
+    /// Follows `plan` from `now` on; see [`change`](crate::plans::change) for the effects. Later packets arrive no earlier.
     ///
     /// The discipline of a queue, classes, cross traffic, bit errors, order and pattern do not change.
     pub fn change(&mut self, now: Instant, plan: &Arc<Plan>) {

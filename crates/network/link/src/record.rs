@@ -12,7 +12,7 @@ use std::str::FromStr;
 use posthaste_units::{Dscp, Instant};
 use thiserror::Error;
 
-use crate::change::AppliedChange;
+use crate::plans::change::AppliedChange;
 use crate::{Direction, Ecn, Packet};
 
 /// Header line of a record. Only comments may precede it.

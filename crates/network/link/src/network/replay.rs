@@ -5,7 +5,7 @@ use std::sync::Arc;
 use posthaste_units::Instant;
 
 use super::{Arrived, Network, Plans, Sharing};
-use crate::change::AppliedChange;
+use crate::plans::change::AppliedChange;
 use crate::record::{BlankPacket, Input};
 
 impl Network<u64, BlankPacket> {

@@ -7,12 +7,12 @@ mod cross_traffic;
 
 use posthaste_units::{Dscp, Instant, Seed};
 
-use crate::background::CrossTraffic;
-use crate::class_queue::{ClassQueue, QueuedPacket};
-use crate::context::LinkContext;
-use crate::exit::PacketEntry;
-use crate::scheduler::ClassScheduler;
-use crate::transmitter::{Transmission, Transmitter};
+use crate::plans::background::CrossTraffic;
+use crate::queueing::class_queue::{ClassQueue, QueuedPacket};
+use crate::queueing::context::LinkContext;
+use crate::queueing::exit::PacketEntry;
+use crate::queueing::scheduler::ClassScheduler;
+use crate::queueing::transmitter::{Transmission, Transmitter};
 use crate::{ClassCounters, Packet, Plan};
 
 /// Queues, bandwidth and line of one link.

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use posthaste_units::{Instant, Span};
 
-use crate::context::LinkContext;
-use crate::exit::{Exit, PacketEntry};
 use crate::queue::{Policy, QueueView};
-use crate::slots::Slots;
-use crate::{Discipline, DropReason, Packet, PacketTally, Plan, invariants};
+use crate::queueing::context::LinkContext;
+use crate::queueing::exit::{Exit, PacketEntry};
+use crate::queueing::slots::Slots;
+use crate::{Discipline, DropReason, Packet, PacketTally, Plan, queueing::invariants};
 
 /// A queue.
 pub(crate) struct ClassQueue<P> {

@@ -8,10 +8,10 @@
 
 use posthaste_units::Instant;
 
-use crate::context::LinkContext;
-use crate::exit::PacketEntry;
-use crate::slots::Slots;
-use crate::transmitter::{Transmission, Transmitter};
+use crate::queueing::context::LinkContext;
+use crate::queueing::exit::PacketEntry;
+use crate::queueing::slots::Slots;
+use crate::queueing::transmitter::{Transmission, Transmitter};
 use crate::{DropReason, Packet, Plan};
 
 /// The queue of netem.

@@ -6,9 +6,9 @@
 use posthaste_units::Instant;
 
 use super::DummynetPipe;
-use crate::class_queue::QueuedPacket;
-use crate::context::LinkContext;
-use crate::transmitter::Transmission;
+use crate::queueing::class_queue::QueuedPacket;
+use crate::queueing::context::LinkContext;
+use crate::queueing::transmitter::Transmission;
 use crate::{BackgroundCounters, BackgroundTraffic, Packet, PacketTally};
 
 impl<P: Packet> DummynetPipe<P> {

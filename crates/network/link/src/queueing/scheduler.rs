@@ -7,7 +7,7 @@
 
 use posthaste_units::{BitRate, Instant, Span};
 
-use crate::meter::Meter;
+use crate::queueing::meter::Meter;
 use crate::{Class, ClassCounters, Classes};
 
 /// Scheduler state of the classes of one link.

@@ -2,7 +2,7 @@
 
 use posthaste_units::{Instant, Span};
 
-use crate::exit::Exit;
+use crate::queueing::exit::Exit;
 use crate::{LinkCounters, Plan};
 
 /// Plan, first arrival, exit and counters of the link that calls a stage.

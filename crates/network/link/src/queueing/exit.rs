@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use posthaste_units::{Instant, Span};
 
-use crate::bit_errors::BitErrors;
-use crate::{DeliveryMarks, Departure, DropReason, Fate, Packet, invariants};
+use crate::packets::bit_errors::BitErrors;
+use crate::{DeliveryMarks, Departure, DropReason, Fate, Packet, queueing::invariants};
 
 /// Maximum time for which a packet is held back if too few later ones come.
 pub const HOLD_LIMIT: Span = Span::from_secs(10);

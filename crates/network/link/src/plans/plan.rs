@@ -45,10 +45,10 @@ pub struct Plan {
     /// MTU of the network behind the link.
     pub mtu: Option<Mtu>,
     /// Drops every packet that arrives before this time, on the clock of the packets. Set by a
-    /// [change](crate::change).
+    /// [change](crate::plans::change).
     pub outage_until: Option<Instant>,
     /// Decides the departure of a packet when its transmission begins, not on its arrival, so that a
-    /// [change](crate::change) holds for the packets in the queue. Without effect in netem's order. Cross traffic after
+    /// [change](crate::plans::change) holds for the packets in the queue. Without effect in netem's order. Cross traffic after
     /// an idle time is drawn differently.
     pub changeable: bool,
 }
@@ -96,10 +96,10 @@ pub enum PlanError {
     },
     /// Classes that do not fit the bandwidth or each other.
     #[error("{0}")]
-    Classes(#[from] crate::classes::ClassError),
+    Classes(#[from] crate::plans::classes::ClassError),
     /// Invalid cross traffic.
     #[error("{0}")]
-    Background(#[from] crate::background::BackgroundError),
+    Background(#[from] crate::plans::background::BackgroundError),
 }
 
 impl Order {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use posthaste_units::Instant;
 
-use crate::invariants;
+use crate::queueing::invariants;
 
 /// Number of packets for which memory is allocated at the beginning.
 const AT_FIRST: usize = 64;

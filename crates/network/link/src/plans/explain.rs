@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::profile::{PROFILES, Profile};
-use crate::properties::properties;
+use crate::plans::profile::{PROFILES, Profile};
+use crate::plans::properties::properties;
 use crate::{Direction, Plan, Sharing};
 
 /// Source of the queues of profiles.

@@ -3,10 +3,10 @@
 use posthaste_units::{Instant, Span};
 
 use crate::Plan;
-use crate::conditions::Conditions;
-use crate::context::LinkContext;
-use crate::meter::Meter;
-use crate::opportunities::Opportunities;
+use crate::queueing::conditions::Conditions;
+use crate::queueing::context::LinkContext;
+use crate::queueing::meter::Meter;
+use crate::queueing::opportunities::Opportunities;
 
 /// Sends packets at the bandwidth or the delivery opportunities of one link, and knows their delays.
 pub(crate) struct Transmitter {

@@ -3,10 +3,10 @@
 use posthaste_units::{Instant, Span};
 
 use crate::Plan;
-use crate::context::LinkContext;
-use crate::jitter::Around;
-use crate::meter::Rated;
+use crate::impairments::jitter::Around;
 use crate::pattern::{Cursor, InForce};
+use crate::queueing::context::LinkContext;
+use crate::queueing::meter::Rated;
 
 /// Time-dependent conditions of a link.
 pub(crate) struct Conditions {
