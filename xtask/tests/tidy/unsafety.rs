@@ -29,35 +29,35 @@ const MAY: &[(&str, &str)] = &[
         "the ioctl that reads a packet's stamp",
     ),
     (
-        "crates/network/emulator/src/device/ring.rs",
+        "crates/network/emulator/src/path/device/ring.rs",
         "packet sockets and their ring, which is memory shared with the kernel",
     ),
     (
-        "crates/network/emulator/src/confinement.rs",
+        "crates/network/emulator/src/processes/confinement.rs",
         "fork, while there is one thread",
     ),
     (
-        "crates/network/emulator/src/supervisor/mod.rs",
+        "crates/network/emulator/src/processes/supervisor/mod.rs",
         "fork, while there is one thread",
     ),
     (
-        "crates/network/emulator/src/supervisor/signals.rs",
+        "crates/network/emulator/src/processes/supervisor/signals.rs",
         "signal masks and sigtimedwait, which rustix lacks",
     ),
     (
-        "crates/network/emulator/src/supervisor/supervised.rs",
+        "crates/network/emulator/src/processes/supervisor/supervised.rs",
         "what a command does between fork and exec",
     ),
     (
-        "crates/network/emulator/src/namespace.rs",
+        "crates/network/emulator/src/namespaces/namespace.rs",
         "unshare, which rustix cannot know to be safe",
     ),
     (
-        "crates/network/emulator/src/offload.rs",
+        "crates/network/emulator/src/namespaces/offload.rs",
         "the ioctl that turns a device's offloads off",
     ),
     (
-        "crates/network/emulator/src/priority.rs",
+        "crates/network/emulator/src/processes/priority.rs",
         "sched_setscheduler, which rustix lacks",
     ),
     (

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::packet_record::Notes;
+use crate::path::packet_record::Notes;
 
 /// Sleep after the buffer is empty. At 250,000 packets a second, 1,250 arrive meanwhile.
 const PAUSE: Duration = Duration::from_millis(5);

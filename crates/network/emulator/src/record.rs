@@ -12,7 +12,7 @@ use posthaste_link::record::{HEADER, Input};
 use thiserror::Error;
 
 use crate::follower::RecordFollower;
-use crate::packet_record::Notes;
+use crate::path::packet_record::Notes;
 
 /// Buffer for a recorder that follows a run, in inputs: a second at 65,000 packets a second, 3 MB.
 pub const BUFFER: usize = 1 << 16;

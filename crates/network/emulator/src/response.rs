@@ -22,8 +22,8 @@ use std::collections::{BTreeMap, HashMap};
 use posthaste_link::Direction;
 use posthaste_units::{Instant, ResponseTime};
 
-use crate::flow::Flow;
-use crate::packet_record::PacketRecord;
+use crate::path::flow::Flow;
+use crate::path::packet_record::PacketRecord;
 use crate::trace::{
     DecodedPacket, DecodedSegment, EventOrder, Lifecycle, PacketEvent, PacketKind, SegmentKind,
 };

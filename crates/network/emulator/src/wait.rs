@@ -12,7 +12,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 use crate::clock::EmulatorClock;
-use crate::device::Device;
+use crate::path::device::Device;
 
 /// Time before a due time during which the loop polls.
 const AWAKE: Span = Span::from_micros(100);

@@ -16,7 +16,7 @@ use posthaste_units::{Instant, Span};
 use super::headers::{FIN, PacketHeaders, RST, SYN, SegmentHeader};
 use super::observed_sender::{Judgement, ObservedSender};
 use super::packet_kind::PacketKind;
-use crate::packet_record::PacketRecord;
+use crate::path::packet_record::PacketRecord;
 
 /// Maximum number of waiting records.
 const WAITING: usize = 1 << 16;

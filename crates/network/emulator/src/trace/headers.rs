@@ -5,7 +5,7 @@
 
 use etherparse::{LaxIpSlice, TcpOptionElement, TcpSlice, ip_number};
 
-use crate::packet_record::PacketRecord;
+use crate::path::packet_record::PacketRecord;
 
 /// Largest window scale (RFC 7323, section 2.3).
 const LARGEST_SCALE: u8 = 14;

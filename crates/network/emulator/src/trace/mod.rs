@@ -90,7 +90,7 @@ use self::changes::UnwrittenChanges;
 use self::ladder::LadderFile;
 use crate::control::ChangeLog;
 use crate::follower::RecordFollower;
-use crate::packet_record::{Notes, PacketRecord};
+use crate::path::packet_record::{Notes, PacketRecord};
 
 /// Buffer for a writer that follows a run, in packet records: a second at 65,000 packets a second, about 17 MB.
 pub const BUFFER: usize = 1 << 16;

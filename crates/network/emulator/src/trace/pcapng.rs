@@ -14,7 +14,7 @@ use posthaste_units::Instant;
 
 use super::TraceFormat;
 use super::event_order::{DecodedPacket, PacketEvent};
-use crate::packet_record::HEAD;
+use crate::path::packet_record::HEAD;
 
 /// Resolution of time stamps: 10^-9 s (if_tsresol).
 const NANOSECONDS: u8 = 9;

@@ -4,8 +4,8 @@ use etherparse::{PacketBuilder, TcpOptionElement};
 use posthaste_link::{DeliveryMarks, Departure, Direction, DropReason, Fate};
 use posthaste_units::{Instant, Span};
 
-use crate::flow::Flow;
-use crate::packet_record::PacketRecord;
+use crate::path::flow::Flow;
+use crate::path::packet_record::PacketRecord;
 
 /// Initial sequence numbers. The server's is near the wrap-around.
 const BASES: [u32; 2] = [1000, u32::MAX - 700];

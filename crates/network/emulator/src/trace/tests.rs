@@ -12,8 +12,8 @@ use posthaste_units::{Instant, Span};
 
 use super::segment_builder::SegmentBuilder;
 use super::*;
-use crate::flow::Flow;
-use crate::packet_record::PacketRecord;
+use crate::path::flow::Flow;
+use crate::path::packet_record::PacketRecord;
 
 /// A connection up to the reply: handshake and request, 10 ms each way.
 fn opened() -> SegmentBuilder {

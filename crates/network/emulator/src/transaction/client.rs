@@ -53,7 +53,7 @@ impl TransactionClient {
         let work = {
             let progress = progress.clone();
             move || {
-                crate::priority::wake_exactly();
+                crate::processes::priority::wake_exactly();
                 let mut running = ClientLoop::new(from, server, transactions, course)?;
                 while !running.is_over() && !progress.stop.load(Ordering::Relaxed) {
                     running.turn()?;

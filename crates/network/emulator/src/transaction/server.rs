@@ -47,7 +47,7 @@ impl TransactionServer {
         let thread = {
             let stop = stop.clone();
             host.spawn(move || {
-                crate::priority::wake_exactly();
+                crate::processes::priority::wake_exactly();
                 ServerLoop::new(listener)?.run(&stop)
             })
         };
