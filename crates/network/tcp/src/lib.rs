@@ -41,6 +41,7 @@
 //! scripts of Linux (`crates/network/tcp/tests/packetdrill.md`).
 
 mod clock;
+pub mod congestion;
 mod connection;
 mod counters;
 mod endpoint;
@@ -48,9 +49,11 @@ mod offset;
 pub mod profile;
 mod ranges;
 pub mod receive;
+pub mod reduction;
 pub mod remedy;
+pub mod rtt;
 mod segment;
-pub mod send;
+mod send;
 mod state;
 pub mod stream;
 pub mod trace;

@@ -11,10 +11,10 @@ use posthaste_units::Span;
 use thiserror::Error;
 
 use crate::Profile;
+use crate::congestion::Counting;
 use crate::profile::{EarlyRetransmit, FramingRule, RecoveryEngine, TailProbe};
 use crate::receive::duplicates::AdaptiveAcks;
-use crate::send::congestion::Counting;
-use crate::send::rtt::TimeoutRule;
+use crate::rtt::TimeoutRule;
 
 /// A named change of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@
 use posthaste_units::Span;
 
 use super::*;
-use crate::send::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
-use crate::send::reduction::ReductionBound;
+use crate::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
+use crate::reduction::ReductionBound;
 
 pub(super) fn profile() -> Profile {
     Profile {

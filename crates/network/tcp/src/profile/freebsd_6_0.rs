@@ -7,7 +7,7 @@
 use posthaste_units::Span;
 
 use super::*;
-use crate::send::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
+use crate::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
 
 pub(super) fn profile() -> Profile {
     Profile {

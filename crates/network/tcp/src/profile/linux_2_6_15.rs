@@ -10,7 +10,7 @@
 use posthaste_units::Span;
 
 use super::*;
-use crate::send::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
+use crate::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
 
 /// HZ = 250, the default since 2.6.13.
 const JIFFY: Span = Span::from_millis(4);

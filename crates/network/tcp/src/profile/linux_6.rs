@@ -6,9 +6,9 @@
 use posthaste_units::Span;
 
 use super::*;
+use crate::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
 use crate::receive::ack::AckCompression;
-use crate::send::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
-use crate::send::reduction::ReductionBound;
+use crate::reduction::ReductionBound;
 
 /// CONFIG_HZ = 250, as on Debian and on the emulator's test machine.
 const JIFFY: Span = Span::from_millis(4);

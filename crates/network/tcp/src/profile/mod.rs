@@ -13,12 +13,12 @@ use posthaste_units::Span;
 use thiserror::Error;
 
 use crate::TimerClock;
+use crate::congestion::Control;
 use crate::receive::ack::AckRule;
 use crate::receive::duplicates::AdaptiveAcks;
 use crate::receive::window::WindowRule;
-use crate::send::congestion::Control;
-use crate::send::reduction::ReductionRule;
-use crate::send::rtt::{RttRule, TimeoutRule};
+use crate::reduction::ReductionRule;
+use crate::rtt::{RttRule, TimeoutRule};
 
 /// A TCP stack.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use posthaste_units::Span;
 
 use super::*;
-use crate::send::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
+use crate::congestion::{Avoidance, Basis, Counting, Exit, GrowthLimit, Restart, SlowStart};
 
 /// RFC 5681, with the choices that it recommends.
 const CONTROL: Control = Control {

@@ -7,13 +7,10 @@
 
 mod ack;
 mod bsd;
-pub mod congestion;
 mod episode;
 mod flight;
 mod peer_window;
 mod pipe;
-pub mod reduction;
-pub mod rtt;
 mod rules;
 mod scoreboard;
 mod sequence;
@@ -24,13 +21,13 @@ mod window_probe;
 
 use posthaste_units::{Instant, Span};
 
+use crate::congestion::Congestion;
 use crate::profile::RecoveryEngine;
+use crate::rtt::Rtt;
 use crate::{EndpointCounters, Parity, Profile};
 use bsd::BsdRecovery;
-use congestion::Congestion;
 use flight::Flight;
 use pipe::PipeRecovery;
-use rtt::Rtt;
 use sequence::SendSequence;
 use tail::TailRemedies;
 use timer::Purpose;

@@ -3,8 +3,8 @@
 use posthaste_units::Span;
 
 use super::Agreed;
-use super::congestion::{Basis, Counting, GrowthLimit};
 use crate::Profile;
+use crate::congestion::{Basis, Counting, GrowthLimit};
 use crate::profile::{FramingRule, Recovery, RecoveryEngine, RoundTrips};
 
 #[derive(Clone, Debug)]

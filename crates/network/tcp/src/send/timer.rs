@@ -2,8 +2,8 @@
 
 use posthaste_units::{Instant, Span};
 
-use super::rtt::Rtt;
 use crate::profile::Persist;
+use crate::rtt::Rtt;
 use crate::{Offset, Profile, TimerClock};
 
 /// Purpose of the timer.

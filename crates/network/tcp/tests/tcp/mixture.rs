@@ -1,16 +1,16 @@
 //! Random stacks: every part is drawn at random, so that parts are tested in any combination.
 
+use posthaste_tcp::congestion::{
+    Avoidance, Basis, Control, Counting, Exit, GrowthLimit, Restart, SlowStart,
+};
 use posthaste_tcp::profile::{
     EarlyRetransmit, FramingRule, InitialWindow, Nagle, Profile, Recovery, RecoveryEngine,
     RoundTrips, TailProbe,
 };
 use posthaste_tcp::receive::ack::{AckCompression, AckRule};
 use posthaste_tcp::receive::window::WindowRule;
-use posthaste_tcp::send::congestion::{
-    Avoidance, Basis, Control, Counting, Exit, GrowthLimit, Restart, SlowStart,
-};
-use posthaste_tcp::send::reduction::{ReductionBound, ReductionRule};
-use posthaste_tcp::send::rtt::RttRule;
+use posthaste_tcp::reduction::{ReductionBound, ReductionRule};
+use posthaste_tcp::rtt::RttRule;
 use posthaste_tcp::{TimerClock, profile};
 use posthaste_units::{Span, Stream};
 use rand::RngExt as _;

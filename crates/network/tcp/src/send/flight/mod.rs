@@ -9,17 +9,17 @@ use posthaste_units::Instant;
 
 use super::BoardCounts;
 use super::ack::{Ack, Delivered};
-use super::congestion::{AckProgress, Congestion};
 use super::episode::{Episode, RecoveryPhase};
 use super::peer_window::PeerWindow;
-use super::reduction::Reduction;
 use super::rules::SendRules;
 use super::scoreboard::Scoreboard;
 use super::sequence::SendSequence;
 use super::small::SmallSegments;
 use super::timer::RetransmissionTimer;
 use crate::Profile;
+use crate::congestion::{AckProgress, Congestion};
 use crate::profile::RecoveryEngine;
+use crate::reduction::Reduction;
 
 #[derive(Clone, Debug)]
 pub(super) struct Flight {

@@ -22,9 +22,9 @@ mod window_use;
 use posthaste_units::{Instant, Span};
 
 use super::ack::{Ack, AckEffect};
-use super::congestion::GrowthLimit;
 use super::episode::RecoveryPhase;
 use super::flight::Flight;
+use crate::congestion::GrowthLimit;
 use crate::profile::Recovery;
 use crate::{EndpointCounters, Offset};
 use defer::Deferral;

@@ -4,7 +4,7 @@ use posthaste_units::Instant;
 
 use super::PipeRecovery;
 use crate::EndpointCounters;
-use crate::send::congestion::Counting;
+use crate::congestion::Counting;
 use crate::send::episode::RecoveryPhase;
 use crate::send::flight::Flight;
 use crate::send::flight::transmit::Chunk;

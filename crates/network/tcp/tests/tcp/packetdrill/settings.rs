@@ -6,8 +6,8 @@
 use std::fs;
 use std::path::Path;
 
+use posthaste_tcp::congestion::Avoidance;
 use posthaste_tcp::profile::{self, TailProbe};
-use posthaste_tcp::send::congestion::Avoidance;
 use posthaste_tcp::{Profile, TimerClock};
 use posthaste_units::Span;
 

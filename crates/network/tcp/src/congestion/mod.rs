@@ -1,7 +1,7 @@
 //! Congestion window and slow-start threshold, in bytes.
 //!
 //! This file holds the parts common to all algorithms: slow start, counting, loss, idle periods. `reno`, `bic` and
-//! `cubic` compute growth beyond slow start. `hystart` ends slow start without a loss. `send::reduction` sets the
+//! `cubic` compute growth beyond slow start. `hystart` ends slow start without a loss. `reduction` sets the
 //! window *during* recovery, and the detectors decide about losses.
 
 mod bic;
