@@ -30,7 +30,7 @@ type Found = (ScanResult, Option<Priorities>, Option<String>, bool);
 fn found(scan: &HeadScan<Blocks>) -> Found {
     let (preference, qos) = scan.blocks();
     (
-        ScanResult::of(scan.head(), preference),
+        ScanResult::from_scan(scan.head(), preference),
         qos.priorities().cloned(),
         qos.selected().map(str::to_owned),
         qos.has_unread_priority(),
@@ -119,7 +119,7 @@ fn read(text: &str, limits: &Limits) -> Result<ScanResult, XmlError> {
                 if word.is_none() && block.is(EXTENSION_NAMESPACE, COMPRESSION) {
                     let wanted = scanner
                         .attribute("form")
-                        .map(|form| Form::of(form.as_bytes()));
+                        .map(|form| Form::from_word(form.as_bytes()));
                     let text = scanner.text()?;
                     word = Some(text.filter(|_| wanted != Some(None)));
                     form = wanted.flatten().unwrap_or_default();
@@ -134,7 +134,7 @@ fn read(text: &str, limits: &Limits) -> Result<ScanResult, XmlError> {
     let is_blank = |c| matches!(c, ' ' | '\t' | '\n' | '\r');
     let wish = word
         .as_ref()
-        .and_then(|word| Wish::of(word.as_deref()?.trim_matches(is_blank).as_bytes()));
+        .and_then(|word| Wish::from_word(word.as_deref()?.trim_matches(is_blank).as_bytes()));
     Ok(ScanResult::Soap {
         version,
         wish,

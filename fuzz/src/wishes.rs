@@ -13,7 +13,7 @@ pub fn wishes(bytes: &[u8]) {
     let lines = || bytes.split(|byte| *byte == b'\n');
     let (accept, prefer) = within("fields", 0, 0, 0, || {
         let _ = (forbids_transform(lines()), is_coded(lines()));
-        let _ = Media::of(Some(bytes));
+        let _ = Media::from_content_type(Some(bytes));
         (Accept::read(lines()), Prefer::read(lines()))
     });
     consistent(&accept);
@@ -27,7 +27,7 @@ pub fn wishes(bytes: &[u8]) {
     assert_ne!(prefer.compression, Some(Wish::Unstated));
 
     let saves = saves_data(lines());
-    let found = Preference::of(None, &accept, &prefer, saves, None, Wish::Unstated);
+    let found = Preference::from_sources(None, &accept, &prefer, saves, None, Wish::Unstated);
     assert_eq!(found.origin == Origin::Route, found.wish == Wish::Unstated);
 }
 

@@ -13,12 +13,12 @@ use posthaste_units::{Instant, Span};
 const ACCOUNTS: u32 = 100_000;
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let word = |index: usize| words.get(index).map(String::as_str).unwrap_or_default();
-    let times: u64 = word(1).parse().unwrap_or(1);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let argument = |index: usize| arguments.get(index).map(String::as_str).unwrap_or_default();
+    let times: u64 = argument(1).parse().unwrap_or(1);
     let (mut accounts, hasher) = accounts();
     let key = "pha_0123456789012345678901234567890123456789012";
-    match word(0) {
+    match argument(0) {
         "identify" => (0..times).for_each(|_| {
             let tag = hasher.of_key(black_box(key).as_bytes());
             black_box(accounts.with_key(&tag));
@@ -41,9 +41,9 @@ fn accounts() -> (Accounts, KeyHasher) {
     let hasher = KeyHasher::new(&[7; 32]);
     let mut accounts = Accounts::new(eur, much, hasher.clone());
     let budget = Budget {
-        amount: much.of(eur),
+        amount: much.to_money(eur),
         period: Span::from_secs(3_600),
-        spent: Amount::ZERO.of(eur),
+        spent: Amount::ZERO.to_money(eur),
         ends_in: Span::from_secs(3_600),
         max_price: None,
     };
@@ -58,6 +58,6 @@ fn accounts() -> (Accounts, KeyHasher) {
             is_closed: false,
         }
     });
-    accounts.apply(Instant::ORIGIN, definitions.collect(), (1, false));
+    accounts.apply(Instant::ORIGIN, definitions.collect(), 1, false);
     (accounts, hasher)
 }

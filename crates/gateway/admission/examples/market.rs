@@ -75,21 +75,21 @@ fn main() {
             },
         ),
     ];
-    for (what, ask) in cases {
-        repeat(&mut market, times, what, &ask);
+    for (title, ask) in cases {
+        repeat(&mut market, times, title, &ask);
     }
     quotes(times, currency, most);
 }
 
 /// Repeats the same request.
-fn repeat(market: &mut Market, times: u64, what: &str, ask: &Ask<'_>) {
+fn repeat(market: &mut Market, times: u64, title: &str, ask: &Ask<'_>) {
     let begun = time::Instant::now();
     for number in 0..times {
         let now = Instant::from_nanos(1_000_000 + number * 1000);
         let _ = black_box(market.admit(now, black_box(ask), true));
     }
     let each = begun.elapsed().as_nanos() / u128::from(times.max(1));
-    println!("{what}: {each} ns");
+    println!("{title}: {each} ns");
 }
 
 /// New clients that each get a quote.

@@ -57,9 +57,9 @@ fn free(times: u64) {
 fn flood(times: u64, clients: u64) {
     let mut tiers = tiers();
     let mut serving = VecDeque::new();
-    let what =
+    let title =
         format!("a flood of {clients} clients: an arrival, and in one of five the end of another");
-    measured(&what, times, |number| {
+    measured(&title, times, |number| {
         let now = at(number);
         let tier = (number % 3) as usize;
         if let Arrival::Admitted(ticket) =
@@ -92,9 +92,9 @@ fn limits(times: u64) {
     });
 }
 
-fn measured(what: &str, times: u64, mut step: impl FnMut(u64)) {
+fn measured(title: &str, times: u64, mut step: impl FnMut(u64)) {
     let begun = time::Instant::now();
     (0..times).for_each(&mut step);
     let each = begun.elapsed().as_nanos() / u128::from(times.max(1));
-    println!("{what}: {each} ns");
+    println!("{title}: {each} ns");
 }

@@ -30,7 +30,7 @@ impl Amount {
     }
 
     /// The amount as money of a currency.
-    pub fn of(self, currency: Currency) -> Money {
+    pub fn to_money(self, currency: Currency) -> Money {
         Money::from_micros(self.0, currency).expect("an amount is within what money can be")
     }
 }

@@ -140,8 +140,8 @@ impl Ledger {
     /// The entry of a valid quote.
     fn entry(&mut self, now: Instant, quote: &Quote) -> Option<&mut LedgerEntry> {
         self.expire(now);
-        let place = quote.number.checked_sub(self.first)?;
-        let entry = self.quotes.get_mut(place as usize)?;
+        let index = quote.number.checked_sub(self.first)?;
+        let entry = self.quotes.get_mut(index as usize)?;
         let same = entry.until == quote.until && *entry.client == *quote.client;
         same.then_some(entry)
     }

@@ -101,7 +101,7 @@ impl Offers {
         let micros = u128::from(price.micros());
         let less = micros * u128::from(self.discount) / 1_000_000;
         let due = if open { micros - less } else { micros };
-        Amount::from_micros(due as u64).of(price.currency())
+        Amount::from_micros(due as u64).to_money(price.currency())
     }
 
     /// Name of the offer at which a request of this kind pays this price.

@@ -16,11 +16,11 @@ use posthaste_qos::{Currency, Money};
 pub(super) const LONGEST_CLIENT: usize = 256;
 
 /// Bytes of the quote in a token: number, millionths, currency, rate, end, open or not.
-const SAID: usize = 8 + 8 + 3 + 8 + 8 + 1;
+const STATEMENT: usize = 8 + 8 + 3 + 8 + 8 + 1;
 /// Bytes of the authentication code, not truncated.
 const CODE: usize = 32;
 /// Length of every token, in characters.
-pub const TOKEN_LENGTH: usize = ((SAID + CODE) * 4).div_ceil(3);
+pub const TOKEN_LENGTH: usize = ((STATEMENT + CODE) * 4).div_ceil(3);
 
 /// A price for one client.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,30 +58,30 @@ impl Key {
 
     /// The token of a quote.
     pub fn sign(&self, quote: &Quote) -> String {
-        let said = quote.said();
-        let code = hmac::sign(&self.0, &signed(&said, &quote.client));
-        let mut token = [0; SAID + CODE];
-        token[..SAID].copy_from_slice(&said);
-        token[SAID..].copy_from_slice(code.as_ref());
+        let statement = quote.to_bytes();
+        let code = hmac::sign(&self.0, &signed(&statement, &quote.client));
+        let mut token = [0; STATEMENT + CODE];
+        token[..STATEMENT].copy_from_slice(&statement);
+        token[STATEMENT..].copy_from_slice(code.as_ref());
         URL_SAFE_NO_PAD.encode(token)
     }
 
     /// Verifies a token shown by `client` and returns its quote. The code is compared in constant time.
     pub fn read(&self, token: &str, client: &str) -> Result<Quote, Forged> {
-        let mut bytes = [0; SAID + CODE];
+        let mut bytes = [0; STATEMENT + CODE];
         match URL_SAFE_NO_PAD.decode_slice(token, &mut bytes) {
             Ok(length) if length == bytes.len() => {}
             _ => return Err(Forged),
         }
-        let (said, code) = bytes.split_at(SAID);
-        hmac::verify(&self.0, &signed(said, client), code).map_err(|_| Forged)?;
-        Quote::from_said(said, client).ok_or(Forged)
+        let (statement, code) = bytes.split_at(STATEMENT);
+        hmac::verify(&self.0, &signed(statement, client), code).map_err(|_| Forged)?;
+        Quote::from_bytes(statement, client).ok_or(Forged)
     }
 }
 
 /// The bytes that the authentication code is for.
-fn signed(said: &[u8], client: &str) -> Vec<u8> {
-    [said, client.as_bytes()].concat()
+fn signed(statement: &[u8], client: &str) -> Vec<u8> {
+    [statement, client.as_bytes()].concat()
 }
 
 impl std::fmt::Debug for Key {
@@ -91,26 +91,26 @@ impl std::fmt::Debug for Key {
 }
 
 impl Quote {
-    fn said(&self) -> [u8; SAID] {
-        let mut said = [0; SAID];
+    fn to_bytes(&self) -> [u8; STATEMENT] {
+        let mut statement = [0; STATEMENT];
         let currency = self.price.currency();
-        said[..8].copy_from_slice(&self.number.to_be_bytes());
-        said[8..16].copy_from_slice(&self.price.micros().to_be_bytes());
-        said[16..19].copy_from_slice(currency.code().as_bytes());
-        said[19..27].copy_from_slice(&self.rate.to_bits().to_be_bytes());
-        said[27..35].copy_from_slice(&self.until.as_nanos().to_be_bytes());
-        said[35] = self.open.into();
-        said
+        statement[..8].copy_from_slice(&self.number.to_be_bytes());
+        statement[8..16].copy_from_slice(&self.price.micros().to_be_bytes());
+        statement[16..19].copy_from_slice(currency.code().as_bytes());
+        statement[19..27].copy_from_slice(&self.rate.to_bits().to_be_bytes());
+        statement[27..35].copy_from_slice(&self.until.as_nanos().to_be_bytes());
+        statement[35] = self.open.into();
+        statement
     }
 
-    fn from_said(said: &[u8], client: &str) -> Option<Self> {
-        let number = |from: usize| Some(u64::from_be_bytes(*said[from..].first_chunk()?));
-        let currency: Currency = std::str::from_utf8(&said[16..19]).ok()?.parse().ok()?;
+    fn from_bytes(statement: &[u8], client: &str) -> Option<Self> {
+        let number = |from: usize| Some(u64::from_be_bytes(*statement[from..].first_chunk()?));
+        let currency: Currency = std::str::from_utf8(&statement[16..19]).ok()?.parse().ok()?;
         Some(Self {
             number: number(0)?,
             client: client.to_owned(),
             price: Money::from_micros(number(8)?, currency)?,
-            open: said[35] != 0,
+            open: statement[35] != 0,
             rate: f64::from_bits(number(19)?),
             until: Instant::from_nanos(number(27)?),
         })

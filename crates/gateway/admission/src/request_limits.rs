@@ -135,16 +135,16 @@ impl ClientLimits {
     pub fn enter(&mut self, now: Instant, client: u64) -> Result<LimitedClient, Exceeded> {
         let known = self.has_place(now, client).then_some(client);
         let limits = self.limits;
-        self.of(known).enter(now, &limits)?;
+        self.limited(known).enter(now, &limits)?;
         Ok(LimitedClient(known))
     }
 
     /// A request of the client has ended.
     pub fn leave(&mut self, client: LimitedClient) {
-        self.of(client.0).leave();
+        self.limited(client.0).leave();
     }
 
-    fn of(&mut self, client: Option<u64>) -> &mut Limited {
+    fn limited(&mut self, client: Option<u64>) -> &mut Limited {
         let limits = &self.limits;
         match client {
             Some(client) => {

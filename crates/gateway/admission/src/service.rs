@@ -133,10 +133,10 @@ impl ProtectedService {
         let waiting = &mut self.kinds[kind].waiting;
         let tiers = &mut self.tiers;
         loop {
-            let place = waiting
+            let index = waiting
                 .iter()
                 .position(|(_, ticket)| tiers.may_pass(ticket, slots.fair))?;
-            let (_, ticket) = waiting.remove(place)?;
+            let (_, ticket) = waiting.remove(index)?;
             if tiers.serve(&ticket) {
                 return Some(ticket);
             }

@@ -14,10 +14,10 @@ use posthaste_soap::{Limits, Version};
 use posthaste_units::{BitRate, Instant, Size, Span};
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let word = |index: usize| words.get(index).map(String::as_str).unwrap_or_default();
-    let times = word(1).parse().unwrap_or(1u64);
-    match word(0) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let argument = |index: usize| arguments.get(index).map(String::as_str).unwrap_or_default();
+    let times = argument(1).parse().unwrap_or(1u64);
+    match argument(0) {
         "scan" => scan(times),
         "fields" => (0..times).for_each(|_| {
             black_box(preference());
@@ -48,7 +48,7 @@ fn scan(times: u64) {
         let mut scan = HeadScan::new(&limits, PreferenceBlock::default());
         scan.feed(black_box(text.as_bytes()));
         assert_eq!(
-            black_box(ScanResult::of(scan.head(), scan.blocks())).wish(),
+            black_box(ScanResult::from_scan(scan.head(), scan.blocks())).wish(),
             Some(Wish::IfPossible)
         );
     }
@@ -58,7 +58,7 @@ fn preference() -> (Accept, Preference) {
     let accept = Accept::read([black_box(&b"gzip, deflate, br, zstd"[..])]);
     let prefer = Prefer::read([black_box(&b"respond-async, compression=if-possible"[..])]);
     let saves = saves_data(black_box(None));
-    let preference = Preference::of(None, &accept, &prefer, saves, None, Wish::Unstated);
+    let preference = Preference::from_sources(None, &accept, &prefer, saves, None, Wish::Unstated);
     (accept, preference)
 }
 
@@ -76,7 +76,7 @@ fn decide(policy: Policy, times: u64) {
                 to_head: false,
                 status: 200,
                 length: Some(Size::from_bytes(3489)),
-                media: Media::of(Some(black_box(b"text/xml; charset=utf-8"))),
+                media: Media::from_content_type(Some(black_box(b"text/xml; charset=utf-8"))),
                 is_coded: false,
                 no_transform: false,
                 is_range: false,

@@ -48,12 +48,12 @@ impl Accept {
         let (Some(weight), true) = (weight, posthaste_http::fields::is_token(name)) else {
             self.malformed = self.malformed.saturating_add(1);
             // The intended weight is unknown. A malformed member never widens acceptance.
-            if let Some(coding) = Coding::of(name) {
+            if let Some(coding) = Coding::from_token(name) {
                 self.listed[coding as usize] = Some(0);
             }
             return;
         };
-        let slot = match Coding::of(name) {
+        let slot = match Coding::from_token(name) {
             Some(coding) => &mut self.listed[coding as usize],
             None if name == b"*" => &mut self.any,
             None if name.eq_ignore_ascii_case(b"identity") => &mut self.identity,
@@ -142,8 +142,8 @@ fn read_weight(parameter: &[u8]) -> Option<u16> {
         _ => return None,
     };
     let mut thousandths = 0;
-    for place in 0..3 {
-        let digit = *decimals.get(place).unwrap_or(&b'0');
+    for digit_index in 0..3 {
+        let digit = *decimals.get(digit_index).unwrap_or(&b'0');
         if !digit.is_ascii_digit() {
             return None;
         }

@@ -103,7 +103,7 @@ struct CostCell {
 
 impl CostModel {
     /// Expected CPU time and output size of `step` for a reply of this length.
-    pub fn of(&self, step: Step, length: Size) -> Estimate {
+    pub fn estimate(&self, step: Step, length: Size) -> Estimate {
         let bytes = length.as_bytes() as f32;
         let cell = &self.cells[step.index()][class(length)];
         let slowness = if cell.seen > 0.0 { 1.0 } else { self.slowness };
@@ -119,7 +119,7 @@ impl CostModel {
     /// class with enough reports is therefore measured only occasionally, often enough to follow a machine that gets
     /// slower.
     pub fn converged_cost(&mut self, step: Step, length: Size) -> Option<Span> {
-        let price = self.of(step, length).cpu;
+        let price = self.estimate(step, length).cpu;
         let cell = &mut self.cells[step.index()][class(length)];
         if cell.seen < MEMORY {
             return None;
@@ -209,19 +209,19 @@ mod tests {
     #[test]
     fn the_table_is_met_where_it_was_measured() {
         let costs = CostModel::default();
-        let book = costs.of(Step::Gzip1, size(3489));
+        let book = costs.estimate(Step::Gzip1, size(3489));
         assert!((9.0..13.0).contains(&book.cpu.as_micros_f64()), "{book:?}");
         assert!((1350..1650).contains(&book.out.as_bytes()), "{book:?}");
-        let short = costs.of(Step::Gzip1, size(900)).cpu.as_micros_f64();
+        let short = costs.estimate(Step::Gzip1, size(900)).cpu.as_micros_f64();
         assert!((5.0..7.0).contains(&short), "{short}");
-        let dear = costs.of(Step::Brotli5, size(16_169));
+        let dear = costs.estimate(Step::Brotli5, size(16_169));
         assert!(
             (240.0..320.0).contains(&dear.cpu.as_micros_f64()),
             "{dear:?}"
         );
-        let huge = costs.of(Step::Zstd1, size(1 << 30));
+        let huge = costs.estimate(Step::Zstd1, size(1 << 30));
         assert!((1.0..4.0).contains(&huge.cpu.as_secs_f64()), "{huge:?}");
-        assert_eq!(costs.of(Step::Gzip1, size(0)).cpu, Span::ZERO);
+        assert_eq!(costs.estimate(Step::Gzip1, size(0)).cpu, Span::ZERO);
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
                 Span::from_micros(100),
             );
         }
-        let learned = costs.of(Step::Zstd1, size(16_000));
+        let learned = costs.estimate(Step::Zstd1, size(16_000));
         assert!(
             (95.0..105.0).contains(&learned.cpu.as_micros_f64()),
             "{learned:?}"
@@ -245,7 +245,7 @@ mod tests {
             "{learned:?}"
         );
         // A machine nearly three times slower is that for replies that it has not compressed yet.
-        let other = costs.of(Step::Gzip1, size(3366));
+        let other = costs.estimate(Step::Gzip1, size(3366));
         assert!(
             (22.0..40.0).contains(&other.cpu.as_micros_f64()),
             "{other:?}"
@@ -258,12 +258,15 @@ mod tests {
         for _ in 0..1000 {
             costs.observe(Step::Gzip1, size(16_000), size(0), Span::ZERO);
         }
-        assert!(costs.of(Step::Gzip1, size(16_000)).cpu > Span::ZERO);
+        assert!(costs.estimate(Step::Gzip1, size(16_000)).cpu > Span::ZERO);
         costs.observe(Step::Gzip1, size(0), size(0), Span::from_secs(1));
         for _ in 0..100 {
             costs.observe(Step::Gzip1, size(16_000), size(5000), Span::from_micros(35));
         }
-        let back = costs.of(Step::Gzip1, size(16_000)).cpu.as_micros_f64();
+        let back = costs
+            .estimate(Step::Gzip1, size(16_000))
+            .cpu
+            .as_micros_f64();
         assert!((25.0..40.0).contains(&back), "{back}");
     }
 
@@ -274,7 +277,10 @@ mod tests {
             costs.observe(Step::Gzip1, size(16_000), size(5000), Span::from_micros(35));
         }
         costs.observe(Step::Gzip1, size(16_000), size(5000), Span::from_secs(3));
-        let after = costs.of(Step::Gzip1, size(16_000)).cpu.as_micros_f64();
+        let after = costs
+            .estimate(Step::Gzip1, size(16_000))
+            .cpu
+            .as_micros_f64();
         assert!((35.0..39.0).contains(&after), "{after}");
     }
 
@@ -285,12 +291,12 @@ mod tests {
             assert_eq!(costs.converged_cost(Step::Gzip1, size(16_000)), None);
             costs.observe(Step::Gzip1, size(16_000), size(5000), Span::from_micros(35));
         }
-        let price = costs.of(Step::Gzip1, size(16_000)).cpu;
-        let asked: Vec<_> = (0..70)
+        let price = costs.estimate(Step::Gzip1, size(16_000)).cpu;
+        let charged: Vec<_> = (0..70)
             .map(|_| costs.converged_cost(Step::Gzip1, size(16_000)))
             .collect();
-        assert_eq!(asked.iter().filter(|booked| booked.is_none()).count(), 10);
-        assert!(asked.iter().flatten().all(|booked| *booked == price));
+        assert_eq!(charged.iter().filter(|booked| booked.is_none()).count(), 10);
+        assert!(charged.iter().flatten().all(|booked| *booked == price));
         assert_eq!(costs.converged_cost(Step::Gzip1, size(32_000)), None);
         assert_eq!(costs.converged_cost(Step::Gzip6, size(16_000)), None);
     }

@@ -23,7 +23,7 @@ pub struct Described {
 
 impl Described {
     /// Reads `description`. A preference at an operation takes precedence over one at its binding.
-    pub fn of(description: &Description) -> Self {
+    pub fn from_description(description: &Description) -> Self {
         let mut described = Self::default();
         let ports = description.services.iter().flat_map(|s| &s.ports);
         for port in ports {
@@ -52,7 +52,7 @@ impl Described {
     fn read(&mut self, extensions: &[Extension]) -> Option<Wish> {
         let is_ours = |e: &&Extension| e.namespace == EXTENSION_NAMESPACE && e.name == COMPRESSION;
         let found = extensions.iter().find(is_ours)?;
-        let wish = Wish::of(found.text.as_bytes());
+        let wish = Wish::from_word(found.text.as_bytes());
         self.unknown += usize::from(wish.is_none());
         wish
     }

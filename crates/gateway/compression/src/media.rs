@@ -55,7 +55,7 @@ const SUFFIXES: &[&str] = &["+json", "+json-seq", "+xml", "+yaml", "+cbor", "+wa
 
 impl Media {
     /// Classifies a `Content-Type` field. Returns [`Media::Other`] without one.
-    pub fn of(content_type: Option<&[u8]>) -> Self {
+    pub fn from_content_type(content_type: Option<&[u8]>) -> Self {
         let Some(essence) = content_type.and_then(|field| split(field, b';').next()) else {
             return Self::Other;
         };
@@ -97,7 +97,11 @@ mod tests {
             "application/problem+json",
             "application/wasm",
         ] {
-            assert_eq!(Media::of(Some(text.as_bytes())), Media::Text, "{text}");
+            assert_eq!(
+                Media::from_content_type(Some(text.as_bytes())),
+                Media::Text,
+                "{text}"
+            );
         }
         for other in [
             "",
@@ -114,15 +118,26 @@ mod tests {
             "textual",
             "xml",
         ] {
-            assert_eq!(Media::of(Some(other.as_bytes())), Media::Other, "{other}");
+            assert_eq!(
+                Media::from_content_type(Some(other.as_bytes())),
+                Media::Other,
+                "{other}"
+            );
         }
         for soap in [
             "Text/XML ;charset=utf-8",
             "application/soap+xml;action=\"a;b\"",
         ] {
-            assert_eq!(Media::of(Some(soap.as_bytes())), Media::Soap, "{soap}");
+            assert_eq!(
+                Media::from_content_type(Some(soap.as_bytes())),
+                Media::Soap,
+                "{soap}"
+            );
         }
-        assert_eq!(Media::of(None), Media::Other);
-        assert_eq!(Media::of(Some(b"text/event-stream")), Media::Events);
+        assert_eq!(Media::from_content_type(None), Media::Other);
+        assert_eq!(
+            Media::from_content_type(Some(b"text/event-stream")),
+            Media::Events
+        );
     }
 }

@@ -37,7 +37,7 @@ impl Prefer {
                 prefer.reason = true;
             } else if name.eq_ignore_ascii_case(b"compression") && !seen {
                 seen = true;
-                prefer.compression = Wish::of(value);
+                prefer.compression = Wish::from_word(value);
                 prefer.unknown |= prefer.compression.is_none();
             } else if name.eq_ignore_ascii_case(b"mark-reason") {
                 prefer.mark_reason = true;

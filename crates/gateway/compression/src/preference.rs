@@ -19,7 +19,7 @@ impl Preference {
     /// `Save-Data`, the service's description, the route's default.
     ///
     /// An accepted coding in `Accept-Encoding` alone states no preference, because every browser and library sends it.
-    pub fn of(
+    pub fn from_sources(
         soap: Option<Wish>,
         accept: &Accept,
         prefer: &Prefer,
@@ -27,14 +27,14 @@ impl Preference {
         described: Option<Wish>,
         route: Wish,
     ) -> Self {
-        let said = match accept {
+        let by_accept = match accept {
             accept if accept.refuses() => Some(Wish::Never),
             accept if accept.demands() => Some(Wish::Always),
             _ => None,
         };
         let sources = [
             (soap, Origin::SoapHeader),
-            (said, Origin::AcceptEncoding),
+            (by_accept, Origin::AcceptEncoding),
             (prefer.compression, Origin::Prefer),
             (saves_data.then_some(Wish::Always), Origin::SaveData),
             (described, Origin::Wsdl),
@@ -78,31 +78,31 @@ impl Preference {
 mod tests {
     use super::*;
 
-    fn of(soap: Option<Wish>, accept: &str, prefer: &str, saves: bool) -> (Wish, Origin) {
+    fn choose(soap: Option<Wish>, accept: &str, prefer: &str, saves: bool) -> (Wish, Origin) {
         let accept = Accept::read([accept.as_bytes()]);
         let prefer = Prefer::read([prefer.as_bytes()]);
-        let found = Preference::of(soap, &accept, &prefer, saves, None, Wish::IfPossible);
+        let found = Preference::from_sources(soap, &accept, &prefer, saves, None, Wish::IfPossible);
         (found.wish, found.origin)
     }
 
     #[test]
     fn the_first_place_that_says_something_counts() {
         let always = "compression=always";
-        let soap = of(Some(Wish::IfPossible), "identity", always, true);
+        let soap = choose(Some(Wish::IfPossible), "identity", always, true);
         assert_eq!(soap, (Wish::IfPossible, Origin::SoapHeader));
-        let refused = of(None, "identity", always, true);
+        let refused = choose(None, "identity", always, true);
         assert_eq!(refused, (Wish::Never, Origin::AcceptEncoding));
-        let demanded = of(None, "gzip, identity;q=0", "compression=never", false);
+        let demanded = choose(None, "gzip, identity;q=0", "compression=never", false);
         assert_eq!(demanded, (Wish::Always, Origin::AcceptEncoding));
-        let preferred = of(None, "gzip", "compression=never", true);
+        let preferred = choose(None, "gzip", "compression=never", true);
         assert_eq!(preferred, (Wish::Never, Origin::Prefer));
-        let saving = of(None, "gzip", "compression=perhaps", true);
+        let saving = choose(None, "gzip", "compression=perhaps", true);
         assert_eq!(saving, (Wish::Always, Origin::SaveData));
-        let nothing = of(Some(Wish::Unstated), "gzip, br", "", false);
+        let nothing = choose(Some(Wish::Unstated), "gzip, br", "", false);
         assert_eq!(nothing, (Wish::IfPossible, Origin::Route));
         let (accept, prefer) = (Accept::default(), Prefer::default());
         let described = Some(Wish::Never);
-        let wsdl = Preference::of(None, &accept, &prefer, false, described, Wish::Always);
+        let wsdl = Preference::from_sources(None, &accept, &prefer, false, described, Wish::Always);
         assert_eq!((wsdl.wish, wsdl.origin), (Wish::Never, Origin::Wsdl));
     }
 
@@ -112,7 +112,8 @@ mod tests {
         let is_open = |form, accept: Option<&str>, prefer: &str| {
             let accept = Accept::read(accept.map(str::as_bytes));
             let prefer = Prefer::read([prefer.as_bytes()]);
-            let preference = Preference::of(None, &accept, &prefer, false, None, Wish::Unstated);
+            let preference =
+                Preference::from_sources(None, &accept, &prefer, false, None, Wish::Unstated);
             preference.is_open(form, &accept, offered)
         };
         let whole = |accept, prefer| is_open(Form::Content, accept, prefer);

@@ -1,7 +1,7 @@
 //! The header block with a client's preference, read by the scan of a streamed SOAP header.
 //!
 //! The preference is a header block of its own, a sibling of `WSQoSSoapHeader`:
-//! `<compression xmlns="urn:posthaste:wsqos">always</compression>`, with one of the three words of [`Wish::of`]. It
+//! `<compression xmlns="urn:posthaste:wsqos">always</compression>`, with one of the three words of [`Wish::from_word`]. It
 //! must not have mustUnderstand, because the service does not know it. The first one counts. `form="body"` requests
 //! [`Form::Body`]. An unknown form or word states nothing.
 
@@ -38,7 +38,7 @@ impl HeaderBlocks for PreferenceBlock {
             return;
         }
         let stated = element.attribute("form");
-        let form = stated.map_or(Some(Form::Content), |form| Form::of(form.as_bytes()));
+        let form = stated.map_or(Some(Form::Content), |form| Form::from_word(form.as_bytes()));
         let text = self.text.insert(ShortText::default());
         if form.is_none() {
             text.spoil();
@@ -54,7 +54,7 @@ impl HeaderBlocks for PreferenceBlock {
 
     fn end(&mut self, depth: usize) {
         if let Some(text) = self.text.take_if(|_| depth == BLOCK_DEPTH) {
-            self.wish = Some(text.read().and_then(Wish::of));
+            self.wish = Some(text.read().and_then(Wish::from_word));
         }
     }
 }
@@ -88,7 +88,7 @@ pub enum ScanResult {
 
 impl ScanResult {
     /// Combines the result of the scan with the preference that it found.
-    pub fn of(head: Head, block: &PreferenceBlock) -> Self {
+    pub fn from_scan(head: Head, block: &PreferenceBlock) -> Self {
         match head {
             Head::Unfinished => Self::Unfinished,
             Head::Soap(version) => {

@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn indices_are_places_and_names_are_tokens_of_their_own() {
-        for (place, reason) in REASONS.into_iter().enumerate() {
-            assert_eq!(reason.index(), place);
+        for (index, reason) in REASONS.into_iter().enumerate() {
+            assert_eq!(reason.index(), index);
             assert!(posthaste_http::fields::is_token(reason.name().as_bytes()));
             let same = REASONS.iter().filter(|other| other.name() == reason.name());
             assert_eq!(same.count(), 1, "{reason}");

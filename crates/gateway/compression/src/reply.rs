@@ -111,31 +111,37 @@ mod tests {
     #[test]
     fn each_rule_has_its_reason() {
         let rules = Rules::default();
-        let of = |change: fn(&mut Reply)| {
+        let obstacle = |change: fn(&mut Reply)| {
             let mut reply = BOOK;
             change(&mut reply);
             reply.obstacle(&rules)
         };
-        assert_eq!(of(|_| ()), None);
-        assert_eq!(of(|r| r.length = None), None);
-        assert_eq!(of(|r| r.status = 500), None);
-        assert_eq!(of(|r| r.to_head = true), Some(Reason::Head));
+        assert_eq!(obstacle(|_| ()), None);
+        assert_eq!(obstacle(|r| r.length = None), None);
+        assert_eq!(obstacle(|r| r.status = 500), None);
+        assert_eq!(obstacle(|r| r.to_head = true), Some(Reason::Head));
         for status in [101, 204, 205, 304, 0] {
             let reply = Reply { status, ..BOOK };
             assert_eq!(reply.obstacle(&rules), Some(Reason::NoContent), "{status}");
         }
-        assert_eq!(of(|r| r.status = 206), Some(Reason::Range));
-        assert_eq!(of(|r| r.is_range = true), Some(Reason::Range));
-        assert_eq!(of(|r| r.is_coded = true), Some(Reason::AlreadyCoded));
-        assert_eq!(of(|r| r.no_transform = true), Some(Reason::NoTransform));
-        assert_eq!(of(|r| r.is_sealed = true), Some(Reason::Sealed));
-        assert_eq!(of(|r| r.media = Media::Other), Some(Reason::MediaType));
-        assert_eq!(of(|r| r.media = Media::Events), Some(Reason::Events));
+        assert_eq!(obstacle(|r| r.status = 206), Some(Reason::Range));
+        assert_eq!(obstacle(|r| r.is_range = true), Some(Reason::Range));
+        assert_eq!(obstacle(|r| r.is_coded = true), Some(Reason::AlreadyCoded));
         assert_eq!(
-            of(|r| r.length = Some(Size::from_bytes(511))),
+            obstacle(|r| r.no_transform = true),
+            Some(Reason::NoTransform)
+        );
+        assert_eq!(obstacle(|r| r.is_sealed = true), Some(Reason::Sealed));
+        assert_eq!(
+            obstacle(|r| r.media = Media::Other),
+            Some(Reason::MediaType)
+        );
+        assert_eq!(obstacle(|r| r.media = Media::Events), Some(Reason::Events));
+        assert_eq!(
+            obstacle(|r| r.length = Some(Size::from_bytes(511))),
             Some(Reason::TooSmall)
         );
-        assert_eq!(of(|r| r.length = Some(Size::from_bytes(512))), None);
+        assert_eq!(obstacle(|r| r.length = Some(Size::from_bytes(512))), None);
     }
 
     #[test]

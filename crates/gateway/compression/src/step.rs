@@ -90,7 +90,7 @@ impl Coding {
 
     /// The coding of a token in `Accept-Encoding` or `Content-Encoding`, ignoring case. `x-gzip` is gzip (RFC 9110,
     /// section 8.4.1.3).
-    pub fn of(token: &[u8]) -> Option<Self> {
+    pub fn from_token(token: &[u8]) -> Option<Self> {
         if token.eq_ignore_ascii_case(b"x-gzip") {
             return Some(Self::Gzip);
         }
@@ -234,8 +234,8 @@ mod tests {
 
     #[test]
     fn names_are_read_back_and_indices_are_places() {
-        for (place, step) in STEPS.into_iter().enumerate() {
-            assert_eq!(step.index(), place);
+        for (index, step) in STEPS.into_iter().enumerate() {
+            assert_eq!(step.index(), index);
             assert_eq!(step.name().parse(), Ok(step));
             let name = format!("{}-{}", step.coding().token(), step.level());
             assert_eq!(step.to_string(), name);

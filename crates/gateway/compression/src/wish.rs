@@ -56,9 +56,10 @@ impl Wish {
     pub const ALL: [Self; 4] = [Self::Never, Self::Always, Self::IfPossible, Self::Unstated];
 
     /// Parses one of the three words that a client can state, ignoring case.
-    pub fn of(word: &[u8]) -> Option<Self> {
-        let said = [Self::Never, Self::Always, Self::IfPossible];
-        said.into_iter()
+    pub fn from_word(word: &[u8]) -> Option<Self> {
+        let stated = [Self::Never, Self::Always, Self::IfPossible];
+        stated
+            .into_iter()
             .find(|wish| word.eq_ignore_ascii_case(wish.name().as_bytes()))
     }
 
@@ -75,7 +76,7 @@ impl Wish {
 
 impl Form {
     /// Parses one of the two words of the attribute `form`, in lower case.
-    pub fn of(word: &[u8]) -> Option<Self> {
+    pub fn from_word(word: &[u8]) -> Option<Self> {
         match word {
             b"content" => Some(Self::Content),
             b"body" => Some(Self::Body),
@@ -127,7 +128,7 @@ mod tests {
     #[test]
     fn three_words_are_read() {
         for wish in Wish::ALL {
-            let read = Wish::of(wish.name().to_uppercase().as_bytes());
+            let read = Wish::from_word(wish.name().to_uppercase().as_bytes());
             assert_eq!(read, (wish != Wish::Unstated).then_some(wish));
         }
     }

@@ -146,11 +146,11 @@ impl AccountsConfig {
 impl ConfiguredAccount {
     fn check(&self) -> Result<(), ConfigError> {
         let wrong = |reason: String| Err(ConfigError::of(format!("accounts.account: {reason}")));
-        if let Some(words) = fault_of_account_name(&self.name) {
-            return wrong(words);
+        if let Some(fault) = fault_of_account_name(&self.name) {
+            return wrong(fault);
         }
-        if let Some(words) = self.certificate.as_deref().and_then(fault_of_subject) {
-            return wrong(format!("{:?}: {words}", self.name));
+        if let Some(fault) = self.certificate.as_deref().and_then(fault_of_subject) {
+            return wrong(format!("{:?}: {fault}", self.name));
         }
         if self.key_sha256.is_none() && self.certificate.is_none() {
             let name = &self.name;
@@ -179,7 +179,7 @@ mod tests {
         let key = format!("key_sha256 = \"{}\"", "0a".repeat(32));
         let two = account(&format!("name = \"a\"\n{key}"))
             + &format!("[[accounts.account]]\nname = \"b\"\n{key}\n");
-        for (text, words) in [
+        for (text, message) in [
             (account("name = \"a\""), "nothing identifies \"a\""),
             (
                 account(&format!("name = \"10.0.0.1\"\n{key}")),
@@ -203,7 +203,7 @@ mod tests {
             ),
         ] {
             let error = read(&text).unwrap_err();
-            assert!(error.contains(words), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
             assert!(!error.contains("secret\""), "{error}");
         }
         read(&account(&format!("name = \"a\"\n{key}"))).unwrap();

@@ -107,13 +107,13 @@ impl GatewayConfig {
             route.check().map_err(|reason| {
                 wrong(format!("route {} ({:?}): {reason}", index + 1, route.path))
             })?;
-            let place = |route: &RouteConfig| {
+            let location = |route: &RouteConfig| {
                 let path = normalize_path(&route.path).trim_end_matches('/').to_owned();
                 (route.normal_host(), path)
             };
             if self.routes[..index]
                 .iter()
-                .any(|r| place(r) == place(route))
+                .any(|r| location(r) == location(route))
             {
                 let host = route.host.as_ref();
                 let host = host.map_or(String::new(), |host| format!(" of the host {host}"));
@@ -160,9 +160,9 @@ mod tests {
     }
 
     #[test]
-    fn configuration_errors_name_the_place_and_the_remedy() {
+    fn configuration_errors_name_the_location_and_the_remedy() {
         let listen = "listen = \"127.0.0.1:8080\"\n";
-        for (text, words) in [
+        for (text, message) in [
             (
                 format!("{listen}[compresion]\npolicy = \"never\""),
                 "line 2, column 2: ",
@@ -210,14 +210,14 @@ mod tests {
             ),
         ] {
             let error = wrong(&text);
-            assert!(error.contains(words), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         }
     }
 
     #[test]
     fn settings_that_cannot_work_are_refused() {
         let listen = "listen = \"127.0.0.1:8080\"\n";
-        for (text, words) in [
+        for (text, message) in [
             (
                 format!("{listen}{ROUTE}\n[route.health]\npath = \"/a b\""),
                 "health.path is \"/a b\"",
@@ -246,7 +246,7 @@ mod tests {
             ),
         ] {
             let error = wrong(&text);
-            assert!(error.contains(words), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         }
     }
 
@@ -254,7 +254,7 @@ mod tests {
     fn keys_of_listeners_and_trust_are_checked() {
         let listen = "listen = \"127.0.0.1:8080\"\n";
         let tls = "[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n";
-        for (text, words) in [
+        for (text, message) in [
             (
                 format!("{listen}[http]\nlisten = \":80\"{ROUTE}"),
                 "does nothing without [tls]",
@@ -281,13 +281,13 @@ mod tests {
             ),
         ] {
             let error = wrong(&text);
-            assert!(error.contains(words), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         }
     }
 
     #[test]
     fn keys_of_routes_are_checked() {
-        for (keys, words) in [
+        for (keys, message) in [
             ("host = \"shop.example:80\"", "a name without a port"),
             ("host = \"a..b\"", "a name without a port"),
             ("rewrite = \"v2\"", "rewrite begins with /"),
@@ -313,7 +313,7 @@ mod tests {
             ("ejection = { time = \"1ms\" }", "at least 100ms"),
         ] {
             let error = wrong(&format!("listen = \":80\"{ROUTE}\n{keys}"));
-            assert!(error.contains(words), "{keys}: {error}");
+            assert!(error.contains(message), "{keys}: {error}");
         }
     }
 

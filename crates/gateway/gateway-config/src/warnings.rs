@@ -12,15 +12,15 @@ impl GatewayConfig {
             return warnings;
         }
         if self.protection.dry_run {
-            let words =
+            let message =
                 "prices cost nothing: protection.dry_run admits every request; remove it to charge";
-            warnings.push(words.to_owned());
+            warnings.push(message.to_owned());
         }
         if self.demand.watch == Watch::Workers {
-            let words = "prices rise only while the gateway's own threads are busy or its limit is full \
+            let message = "prices rise only while the gateway's own threads are busy or its limit is full \
                 (demand.watch = \"workers\"): name what does the work of the service, such as \
                 demand.watch = { process = \"NAME\" } or { upstream = \"X-Busy\" }";
-            warnings.push(words.to_owned());
+            warnings.push(message.to_owned());
         }
         let controller = self.prices.as_ref().map(|prices| &prices.controller);
         let most = most(controller.unwrap_or(&Prices::default().controller));

@@ -110,7 +110,7 @@ impl RunningGateway {
         }
         let tls = tls_settings(&config)?;
         let resolved = ResolvedConfig::following(config, &now)?;
-        let terms = AdmissionTerms::of(&resolved.config);
+        let terms = AdmissionTerms::from_config(&resolved.config);
         start_pricing(&self.context, &terms.policy, &mut pricing)?;
         // Last, because it creates the file.
         let file = access_log(&resolved.config, AccessLog::reopen)?;
@@ -202,7 +202,7 @@ pub fn start(config: GatewayConfig) -> Result<RunningGateway, GatewayError> {
     let (log, traces) = (access_log(&config, AccessLog::open)?, traces(&config)?);
     let (reporter, accounts) = (reporter(&config)?, GatewayAccounts::new(&config));
     let resolved = ResolvedConfig::new(config)?;
-    let terms = AdmissionTerms::of(&resolved.config);
+    let terms = AdmissionTerms::from_config(&resolved.config);
     let context = Arc::new(GatewayContext {
         metrics: Arc::new(GatewayMetrics::new(resolved.config.threads)),
         estimate: watch::Sender::new(LoadEstimate::UNKNOWN),

@@ -58,7 +58,7 @@ pub enum LookupError {
 }
 
 impl LookupError {
-    fn of(error: NetError) -> Self {
+    fn from_net_error(error: NetError) -> Self {
         match error {
             error if is_absence(&error) => Self::NoAddress,
             error => Self::Failed(error),
@@ -114,7 +114,10 @@ async fn ask(
     let resolver = resolver(rules).map_err(LookupError::Failed)?;
     // Relaxed: names with underscores are common in private networks.
     let name = Name::from_str_relaxed(host).map_err(|error| LookupError::Failed(error.into()))?;
-    let found = resolver.lookup_ip(name).await.map_err(LookupError::of)?;
+    let found = resolver
+        .lookup_ip(name)
+        .await
+        .map_err(LookupError::from_net_error)?;
     let mut list = addresses(found.as_lookup().message())?;
     for family in [RecordType::A, RecordType::AAAA] {
         let is_of_family = |address: &&IpAddr| address.is_ipv4() == (family == RecordType::A);

@@ -263,7 +263,7 @@ impl HttpReply {
         if value.is_empty() || value.eq_ignore_ascii_case(b"identity") {
             return;
         }
-        self.content = match (&self.content, Coding::of(value)) {
+        self.content = match (&self.content, Coding::from_token(value)) {
             (Content::Plain, Some(coding)) => Content::Coded(coding),
             (Content::Plain, None) => Content::Unknown(String::from_utf8_lossy(value).into_owned()),
             _ => Content::Unknown("several fields".to_owned()),

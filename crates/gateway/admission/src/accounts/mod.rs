@@ -246,7 +246,7 @@ impl Accounts {
             let (micros, requests) = balance.seal();
             Charge {
                 account: name,
-                amount: Amount::from_micros(micros).of(currency),
+                amount: Amount::from_micros(micros).to_money(currency),
                 requests,
                 slot,
             }
@@ -283,7 +283,8 @@ impl Accounts {
         &mut self,
         now: Instant,
         definitions: Vec<Definition>,
-        (known, more): (u64, bool),
+        known: u64,
+        more: bool,
     ) -> usize {
         let mut ignored = 0;
         for definition in definitions {

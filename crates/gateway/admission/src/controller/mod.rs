@@ -146,7 +146,7 @@ impl Pricing {
 
     /// The current price.
     pub fn price(&self) -> Money {
-        self.price.of(self.currency)
+        self.price.to_money(self.currency)
     }
 
     /// Number of reversals of the price, up to down or down to up. A high count shows that the price oscillates.

@@ -201,7 +201,7 @@ impl Limit {
             let ServiceReply {
                 kind, time, among, ..
             } = reply;
-            self.round.push(kind, slow_down, time, (among, self.now));
+            self.round.push(kind, slow_down, time, among, self.now);
             self.round.failed += usize::from(reply.is_failed);
         }
         let is_complete = match &self.limiter {

@@ -33,7 +33,8 @@ impl Round {
         kind: Kind,
         slow_down: f64,
         latency: Span,
-        (in_flight, limit): (u32, f64),
+        in_flight: u32,
+        limit: f64,
     ) {
         self.replies.push((kind, slow_down as f32));
         self.longest = self.longest.max(latency);

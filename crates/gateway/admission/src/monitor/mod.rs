@@ -79,9 +79,9 @@ impl Monitor {
     /// Sets the promise of an offer. At 256 offers, a new one first removes all offers without requests in two windows.
     /// If that frees nothing, the new one is not monitored and counted in [`Monitor::unwatched`].
     pub fn promise(&mut self, now: Instant, offer: &str, promise: Promise) {
-        self.turn(now);
+        self.advance(now);
         if self.offers.len() >= MOST_OFFERS && !self.offers.contains_key(offer) {
-            self.offers.retain(|_, offer| offer.all.asked() > 0);
+            self.offers.retain(|_, offer| offer.all.requests() > 0);
             if self.offers.len() >= MOST_OFFERS {
                 self.unwatched += 1;
                 return;
@@ -93,7 +93,7 @@ impl Monitor {
     /// WindowCounts a request of `client` on an offer. An offer without a promise is not monitored. A client is counted for
     /// the offer alone if its name exceeds 256 bytes or 16,384 clients are monitored already.
     pub fn record(&mut self, now: Instant, offer: &str, client: &str, delivery: Delivery) {
-        self.turn(now);
+        self.advance(now);
         let Some(offer) = self.offers.get_mut(offer) else {
             self.unwatched += 1;
             return;
@@ -114,7 +114,7 @@ impl Monitor {
 
     /// Report on an offer, for one client or for all. `None` if it is not monitored.
     pub fn report(&mut self, now: Instant, offer: &str, client: Option<&str>) -> Option<Report> {
-        self.turn(now);
+        self.advance(now);
         let offer = self.offers.get(offer)?;
         let counts = match client {
             Some(client) => offer.clients.get(client)?,
@@ -125,7 +125,7 @@ impl Monitor {
 
     /// Reports on each client of each offer, as offer, client, report. At most 16,384.
     pub fn clients(&mut self, now: Instant) -> impl Iterator<Item = (&str, &str, Report)> {
-        self.turn(now);
+        self.advance(now);
         let monitor = &*self;
         monitor.offers.iter().flat_map(move |(name, offer)| {
             let clients = offer.clients.iter();
@@ -156,11 +156,11 @@ impl Monitor {
         };
         let over = now.saturating_since(self.began) + past;
         let seen = counts.now.plus(&counts.before);
-        Report::of(seen, over, &offer.promise, self.share)
+        Report::new(seen, over, &offer.promise, self.share)
     }
 
     /// Starts a new window if the current one has ended. Forgets clients without requests in two windows.
-    fn turn(&mut self, now: Instant) {
+    fn advance(&mut self, now: Instant) {
         let passed = now.saturating_since(self.began);
         if passed < self.window {
             return;
@@ -174,10 +174,10 @@ impl Monitor {
         };
         self.clients = 0;
         for offer in self.offers.values_mut() {
-            offer.all.turn(is_next);
+            offer.all.advance(is_next);
             offer.clients.retain(|_, counts| {
-                counts.turn(is_next);
-                counts.asked() > 0
+                counts.advance(is_next);
+                counts.requests() > 0
             });
             self.clients += offer.clients.len();
         }
@@ -186,12 +186,12 @@ impl Monitor {
 }
 
 impl WindowCounts {
-    fn turn(&mut self, is_next: bool) {
+    fn advance(&mut self, is_next: bool) {
         let now = std::mem::take(&mut self.now);
         self.before = if is_next { now } else { Tally::default() };
     }
 
-    const fn asked(&self) -> u64 {
-        self.now.asked() + self.before.asked()
+    const fn requests(&self) -> u64 {
+        self.now.requests() + self.before.requests()
     }
 }

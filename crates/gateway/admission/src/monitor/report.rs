@@ -87,7 +87,7 @@ impl Verdict {
 
 impl Tally {
     /// Number of all requests.
-    pub const fn asked(&self) -> u64 {
+    pub const fn requests(&self) -> u64 {
         self.served + self.failed + self.refused
     }
 
@@ -122,7 +122,7 @@ impl Tally {
 
 impl Report {
     /// Judges the counts `seen` over a time against a promise. `share` of the requests must meet the processing time.
-    pub(super) fn of(seen: Tally, over: Span, promise: &Promise, share: f64) -> Self {
+    pub(super) fn new(seen: Tally, over: Span, promise: &Promise, share: f64) -> Self {
         let entered = seen.served + seen.failed;
         let processing_time = match promise.processing_time {
             Some(_) => Judged::share(seen.served - seen.late, seen.served, Some(share)),
@@ -136,7 +136,7 @@ impl Report {
             processing_time,
             rate: Judged::rate(&seen, over, promise.rate),
             reliability: Judged::share(seen.served, entered, reliability),
-            availability: Judged::share(entered, seen.asked(), availability),
+            availability: Judged::share(entered, seen.requests(), availability),
         }
     }
 
@@ -168,13 +168,13 @@ impl Judged {
 
     fn rate(seen: &Tally, over: Span, promised: Option<f64>) -> Self {
         let per_second = |count: u64| count as f64 / over.as_secs_f64().max(1e-9);
-        let (served, asked) = (per_second(seen.served), per_second(seen.asked()));
+        let (served, requested) = (per_second(seen.served), per_second(seen.requests()));
         Self {
             promised,
-            delivered: (seen.asked() > 0).then_some(served),
+            delivered: (seen.requests() > 0).then_some(served),
             verdict: promised.map(|promised| match () {
                 () if served >= promised => Verdict::Kept,
-                () if asked >= promised => Verdict::Broken,
+                () if requested >= promised => Verdict::Broken,
                 () => Verdict::Unknown,
             }),
         }

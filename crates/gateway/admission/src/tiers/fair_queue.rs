@@ -148,10 +148,10 @@ impl FairQueue {
             return false;
         }
         let removed = self.update(client, |queue| {
-            let place = queue
+            let index = queue
                 .waiting
                 .binary_search_by_key(&number, |request| request.number);
-            place.is_ok_and(|place| queue.waiting.remove(place).is_some())
+            index.is_ok_and(|index| queue.waiting.remove(index).is_some())
         });
         self.length -= usize::from(removed);
         self.forget();

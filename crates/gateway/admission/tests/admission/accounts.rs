@@ -171,8 +171,8 @@ fn run(history: &[(usize, AccountStep)], gateways: usize) {
     let mut next_id = gateways as u64;
     let mut all: Vec<ModelGateway> = (0..next_id).map(ModelGateway::new).collect();
     let (mut now, mut sums) = (0, Sums::default());
-    for (place, step) in history {
-        let gateway = &mut all[place % gateways];
+    for (index, step) in history {
+        let gateway = &mut all[index % gateways];
         match *step {
             AccountStep::Ask { account, micros } => ask(gateway, account, micros, at(now)),
             AccountStep::End { charged } => end(gateway, charged, &mut sums),
@@ -182,8 +182,10 @@ fn run(history: &[(usize, AccountStep)], gateways: usize) {
                 report(
                     gateway,
                     &mut broker,
-                    (times, replied),
-                    (now, fresh_id),
+                    times,
+                    replied,
+                    now,
+                    fresh_id,
                     &mut sums,
                 );
             }
@@ -232,8 +234,10 @@ fn end(gateway: &mut ModelGateway, charged: bool, sums: &mut Sums) {
 fn report(
     gateway: &mut ModelGateway,
     broker: &mut ModelBroker,
-    (times, replied): (u8, bool),
-    (now, fresh_id): (u64, u64),
+    times: u8,
+    replied: bool,
+    now: u64,
+    fresh_id: u64,
     sums: &mut Sums,
 ) {
     let batch = gateway.accounts.seal();
@@ -259,7 +263,7 @@ fn report(
         let definitions = broker.since(known, now);
         gateway
             .accounts
-            .apply(at(now), definitions, (broker.version, false));
+            .apply(at(now), definitions, broker.version, false);
     } else {
         gateway.id = fresh_id;
         let lost = gateway.accounts.restart(at(now));
@@ -316,7 +320,7 @@ fn gateway() -> Accounts {
     assert!(accounts.seal().charges.is_empty());
     accounts.acknowledge(at(0), 0);
     let all = NAMES.map(|name| definition(name, 0, PERIOD)).to_vec();
-    assert_eq!(accounts.apply(at(0), all, (1, false)), 0);
+    assert_eq!(accounts.apply(at(0), all, 1, false), 0);
     accounts
 }
 
@@ -336,7 +340,7 @@ fn exchange(accounts: &mut Accounts, spent: &mut u64, now: u64) {
     accounts.acknowledge(at(now), batch.sequence);
     let known = accounts.known() + 1;
     let state = definition("ada", *spent, PERIOD - now);
-    accounts.apply(at(now), vec![state], (known, false));
+    accounts.apply(at(now), vec![state], known, false);
 }
 
 #[test]
@@ -344,9 +348,9 @@ fn one_gateway_never_exceeds_a_budget() {
     let mut accounts = gateway();
     let ada = accounts.with_subject("ada").unwrap();
     let mut spent = 0;
-    for turn in 0..5_000 {
+    for round in 0..5_000 {
         spend(&mut accounts, &ada, 300, at(1));
-        if turn % 7 == 0 {
+        if round % 7 == 0 {
             exchange(&mut accounts, &mut spent, 1);
         }
     }
@@ -388,15 +392,15 @@ fn a_key_identifies_its_account_until_it_is_replaced() {
         found.map(|account| account.name.to_string())
     };
     let ada = Some("ada".to_owned());
-    accounts.apply(at(0), vec![with("old", false)], (1, false));
+    accounts.apply(at(0), vec![with("old", false)], 1, false);
     assert_eq!(name(&accounts, "old"), ada);
     assert_eq!(name(&accounts, "older"), None);
-    accounts.apply(at(0), vec![with("new", false)], (2, false));
+    accounts.apply(at(0), vec![with("new", false)], 2, false);
     assert_eq!(
         (name(&accounts, "old"), name(&accounts, "new")),
         (None, ada)
     );
-    accounts.apply(at(0), vec![with("new", true)], (3, false));
+    accounts.apply(at(0), vec![with("new", true)], 3, false);
     assert_eq!(name(&accounts, "new"), None);
     assert_eq!(accounts.with_subject("ada"), None);
 }
@@ -416,12 +420,12 @@ fn accounts_of_the_configuration_keep_their_names() {
         Some(Amount::ZERO)
     );
     let theirs = vec![definition("ada", 0, PERIOD)];
-    assert_eq!(accounts.apply(at(0), theirs.clone(), (2, false)), 1);
+    assert_eq!(accounts.apply(at(0), theirs.clone(), 2, false), 1);
     assert_eq!(accounts.with_subject("ada"), None);
     accounts.configure(at(0), Vec::new());
     assert_eq!(accounts.with_subject("CN=ada"), None);
     assert_eq!(accounts.known(), 0, "the broker's account is read again");
-    assert_eq!(accounts.apply(at(0), theirs, (2, false)), 0);
+    assert_eq!(accounts.apply(at(0), theirs, 2, false), 0);
     assert!(accounts.with_subject("ada").is_some());
 }
 
@@ -435,17 +439,17 @@ fn an_account_that_the_broker_no_longer_has_is_closed() {
     let first = accounts.seal();
     assert!(first.charges.is_empty());
     accounts.acknowledge(at(1), first.sequence);
-    accounts.apply(at(1), Vec::new(), (1, true));
+    accounts.apply(at(1), Vec::new(), 1, true);
     assert!(
         accounts.with_subject("ada").is_some(),
         "further accounts follow"
     );
-    accounts.apply(at(1), vec![definition("bob", 0, PERIOD)], (2, false));
+    accounts.apply(at(1), vec![definition("bob", 0, PERIOD)], 2, false);
     assert_eq!(accounts.with_subject("ada"), None);
     assert!(!spend(&mut accounts, &ada, 1, at(PERIOD)));
     assert!(accounts.with_subject("bob").is_some());
     // Later replies have changed accounts only.
-    accounts.apply(at(1), Vec::new(), (2, false));
+    accounts.apply(at(1), Vec::new(), 2, false);
     assert!(accounts.with_subject("bob").is_some());
 }
 
@@ -454,8 +458,8 @@ fn money_of_another_currency_is_no_budget() {
     let mut accounts = gateway();
     let mut dollars = definition("eve", 0, PERIOD);
     let usd = "USD".parse().unwrap();
-    dollars.budget.as_mut().unwrap().amount = Amount::from_micros(BUDGET).of(usd);
-    accounts.apply(at(0), vec![dollars], (2, false));
+    dollars.budget.as_mut().unwrap().amount = Amount::from_micros(BUDGET).to_money(usd);
+    accounts.apply(at(0), vec![dollars], 2, false);
     let eve = accounts.with_subject("eve").unwrap();
     assert_eq!(accounts.means(at(0), &eve), None);
     assert!(accounts.hold(at(0), &eve, Amount::ZERO).is_none());

@@ -242,7 +242,7 @@ fn another_currency_starts_at_0_and_ends_every_quote() {
         ..terms()
     };
     market.change(terms);
-    assert_eq!(market.current(false).price, Amount::ZERO.of(usd));
+    assert_eq!(market.current(false).price, Amount::ZERO.to_money(usd));
     // The price is 0, but a request with an expired quote is admitted on another ground only.
     let ask = Ask {
         client: "ada",
@@ -254,7 +254,7 @@ fn another_currency_starts_at_0_and_ends_every_quote() {
     // A new quote does not make the old token valid.
     let rich = Ask {
         client: "ada",
-        most: Some(Amount::from_micros(900_000).of(usd)),
+        most: Some(Amount::from_micros(900_000).to_money(usd)),
         ..Ask::default()
     };
     assert!(market.admit(at(400), &rich, true).unwrap().quote.is_some());

@@ -136,10 +136,10 @@ fn nothing_is_to_be_unwound() {
 }
 
 /// The mean busy share of the preceding 30 s.
-fn mean_before(seen: &[Moment], place: usize) -> f64 {
-    let from = seen[place].at - 30.0 + 1e-6;
+fn mean_before(seen: &[Moment], index: usize) -> f64 {
+    let from = seen[index].at - 30.0 + 1e-6;
     let first = seen.iter().position(|moment| moment.at > from).unwrap_or(0);
-    mean(&seen[first..=place], |moment| moment.busy)
+    mean(&seen[first..=index], |moment| moment.busy)
 }
 
 /// WS-QoS, figures 68 to 70: the load grows, is steady, and falls.
@@ -180,11 +180,11 @@ fn steps_draw_the_thesis_s_figures() {
     );
 
     let mut changed = f64::NEG_INFINITY;
-    for place in 1..seen.len() {
-        let change = seen[place].price - seen[place - 1].price;
+    for index in 1..seen.len() {
+        let change = seen[index].price - seen[index - 1].price;
         if change != 0.0 {
             assert!((change.abs() - 0.1).abs() < 1e-9, "a step of {change}");
-            let mean = mean_before(seen, place);
+            let mean = mean_before(seen, index);
             // Old values leave the window in slices of half a second.
             let fits = if change > 0.0 {
                 mean > 0.785
@@ -192,8 +192,8 @@ fn steps_draw_the_thesis_s_figures() {
                 mean < 0.715
             };
             assert!(fits, "{change} at a mean of {mean}");
-            assert!(seen[place].at - changed >= 5.0 - 1e-6, "sooner than 5 s");
-            changed = seen[place].at;
+            assert!(seen[index].at - changed >= 5.0 - 1e-6, "sooner than 5 s");
+            changed = seen[index].at;
         }
     }
 }

@@ -155,13 +155,13 @@ impl Witness {
         let mut token = self.given[which].token.clone();
         let damaged = self.random.random_bool(0.05);
         if damaged {
-            let place = self.random.random_range(0..token.len());
-            let other = if token.as_bytes()[place] == b'A' {
+            let index = self.random.random_range(0..token.len());
+            let other = if token.as_bytes()[index] == b'A' {
                 "B"
             } else {
                 "A"
             };
-            token.replace_range(place..=place, other);
+            token.replace_range(index..=index, other);
         }
         Some((which, token, damaged))
     }

@@ -28,7 +28,7 @@ fn eur() -> Currency {
 }
 
 fn price(micros: u64) -> Money {
-    Amount::from_micros(micros).of(eur())
+    Amount::from_micros(micros).to_money(eur())
 }
 
 fn at(ms: u64) -> Instant {

@@ -190,11 +190,11 @@ fn clients_report_the_window_and_offers_count_since_start() {
     (0..400).for_each(|_| fine(&mut monitor));
     let mut clients: Vec<_> = monitor.clients(at(130_000)).collect();
     clients.sort_by_key(|(_, client, _)| *client);
-    let told = clients
-        .iter()
-        .map(|(offer, client, report)| (*offer, *client, report.seen.asked(), report.is_broken()));
+    let rows = clients.iter().map(|(offer, client, report)| {
+        (*offer, *client, report.seen.requests(), report.is_broken())
+    });
     let expected = [("gold", "ada", 30, true), ("gold", "bob", 400, false)];
-    assert_eq!(told.collect::<Vec<_>>(), expected);
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
     let ever: Vec<_> = monitor.offers().collect();
     let [("gold", ever)] = *ever else {
         panic!("{ever:?}");

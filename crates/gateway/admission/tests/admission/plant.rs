@@ -168,5 +168,5 @@ pub(crate) fn settling(moments: &[Moment]) -> f64 {
     let outside = moments
         .iter()
         .rposition(|moment| (moment.price - last).abs() > 0.05);
-    outside.map_or(0.0, |place| moments[place].at - moments[0].at)
+    outside.map_or(0.0, |index| moments[index].at - moments[0].at)
 }

@@ -35,7 +35,7 @@ proptest! {
 
 #[test]
 fn a_token_with_any_bit_flipped_is_forged() {
-    let key = Key::new(&std::array::from_fn(|place| place as u8));
+    let key = Key::new(&std::array::from_fn(|index| index as u8));
     let until = at(2000);
     let client = "ada".to_owned();
     let quote = Quote {
@@ -47,14 +47,14 @@ fn a_token_with_any_bit_flipped_is_forged() {
         until,
     };
     let token = key.sign(&quote);
-    for place in 0..token.len() {
+    for index in 0..token.len() {
         for bit in 0..8 {
             let mut bytes = token.clone().into_bytes();
-            bytes[place] ^= 1 << bit;
+            bytes[index] ^= 1 << bit;
             if let Ok(text) = String::from_utf8(bytes) {
                 assert!(
                     key.read(&text, "ada").is_err(),
-                    "bit {bit} of character {place}"
+                    "bit {bit} of character {index}"
                 );
             }
         }

@@ -97,8 +97,8 @@ impl Town {
     /// One request of a random client. Returns its wait if it is admitted.
     fn ask(&mut self, seen: &mut ClientResults) -> Option<f64> {
         let (now, wait) = (self.at(), (self.free_at - self.now).max(0.0));
-        let place = self.random.random_range(0..self.clients.len());
-        let client = &mut self.clients[place];
+        let index = self.random.random_range(0..self.clients.len());
+        let client = &mut self.clients[index];
         client.quote.take_if(|(_, until)| *until <= now);
         let ask = Ask {
             client: &client.name,

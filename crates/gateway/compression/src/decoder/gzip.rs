@@ -65,10 +65,10 @@ impl<W: Write> Members<W> {
         self.member.try_finish()?;
         self.count += 1;
         if self.count > MEMBERS + self.taken / BYTES_PER_MEMBER {
-            let words = format!(
+            let message = format!(
                 "more than {MEMBERS} members of gzip that are shorter than {BYTES_PER_MEMBER} bytes on average"
             );
-            return Err(io::Error::new(io::ErrorKind::InvalidData, words));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         let into = self.member.get_mut().0.take();
         self.member = GzDecoder::new(Lent(into));

@@ -79,8 +79,8 @@ impl<W: Write> Decoder<W> {
             } => {
                 let is_large = |first: &u8| first & 0x7f == LARGE_WINDOW;
                 if *is_at_start && piece.first().is_some_and(is_large) {
-                    let words = "Brotli with a large window is invalid (RFC 7932, section 9.1)";
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, words));
+                    let message = "Brotli with a large window is invalid (RFC 7932, section 9.1)";
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, message));
                 }
                 *is_at_start &= piece.is_empty();
                 decoder.write_all(piece)

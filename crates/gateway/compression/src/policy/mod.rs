@@ -206,7 +206,7 @@ impl Question<'_> {
     }
 
     fn choice(&self, step: Step) -> AffordableStep {
-        let estimate = self.costs.of(step, self.length());
+        let estimate = self.costs.estimate(step, self.length());
         let out = match self.form() {
             Form::Content => estimate.out,
             Form::Body => Size::from_bytes(packed_length(estimate.out.as_bytes())),

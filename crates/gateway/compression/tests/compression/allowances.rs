@@ -45,7 +45,9 @@ fn in_turn(policy: Policy, clients: &[PolicyCase]) -> (Vec<DecisionCounts>, CpuT
         let decision = clients[index].decide_at(now, policy, &mut bucket);
         tallies[index].note(decision.step.is_some(), tick > 10_000);
         if let (Some(mut reservation), Some(step)) = (decision.reservation, decision.step) {
-            let price = costs.of(step, clients[index].reply.length.unwrap()).cpu;
+            let price = costs
+                .estimate(step, clients[index].reply.length.unwrap())
+                .cpu;
             bucket.spend(&mut reservation, price);
             bucket.settle(reservation);
         }
@@ -64,7 +66,9 @@ const SCARCE: LoadEstimate = LoadEstimate {
 
 /// The share of [`BOOK`]s that [`SCARCE`] pays for, one every 100 µs.
 fn fits(step: Step) -> f64 {
-    let price = CostModel::default().of(step, BOOK.length.unwrap()).cpu;
+    let price = CostModel::default()
+        .estimate(step, BOOK.length.unwrap())
+        .cpu;
     0.2 * 100_000.0 / price.as_nanos() as f64
 }
 
@@ -79,7 +83,7 @@ fn the_bucket_pays_its_allowance_evenly() {
     assert!((share - fits).abs() < 0.01, "{share} of {fits}");
     assert!(tallies[0].row <= 2, "{} in a row", tallies[0].row);
     let price = CostModel::default()
-        .of(Step::Zstd1, BOOK.length.unwrap())
+        .estimate(Step::Zstd1, BOOK.length.unwrap())
         .cpu;
     let times = |n: u64| Span::from_nanos(price.as_nanos() * n);
     assert_eq!(bucket.work().wanted, times(100_000));
@@ -93,7 +97,7 @@ fn threads_share_an_allowance() {
     let mut sharers: Vec<CpuTokenBucket> = (0..4).map(|_| CpuTokenBucket::new(4)).collect();
     let mut controller = LoadController::new(Threshold::default(), 4.0);
     let price = CostModel::default()
-        .of(Step::Zstd1, BOOK.length.unwrap())
+        .estimate(Step::Zstd1, BOOK.length.unwrap())
         .cpu;
     let mut case = PolicyCase::default();
     let (mut now, mut before, mut busy) = (Instant::default(), Span::ZERO, 0.0);
@@ -109,8 +113,12 @@ fn threads_share_an_allowance() {
             }
             now += price;
         }
-        let sum =
-            |of: fn(Work) -> Span| sharers.iter().map(|bucket| of(bucket.work())).sum::<Span>();
+        let sum = |part: fn(Work) -> Span| {
+            sharers
+                .iter()
+                .map(|bucket| part(bucket.work()))
+                .sum::<Span>()
+        };
         let (wanted, spent) = (sum(|work| work.wanted), sum(|work| work.spent));
         busy = 0.5 + spent.saturating_sub(before).as_secs_f64() / (4.0 * 0.15);
         before = spent;

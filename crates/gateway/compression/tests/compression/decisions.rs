@@ -92,7 +92,7 @@ impl PolicyCase {
     }
 
     /// The decision as a step and a reason.
-    fn of(&self, policy: Policy) -> (Option<Step>, Reason) {
+    fn decision(&self, policy: Policy) -> (Option<Step>, Reason) {
         let decision = self.decide(policy);
         (decision.step, decision.reason)
     }
@@ -101,14 +101,14 @@ impl PolicyCase {
 #[test]
 fn each_policy_has_its_answer() {
     let case = PolicyCase::default();
-    assert_eq!(case.of(Policy::Never), (None, Reason::PolicyNever));
+    assert_eq!(case.decision(Policy::Never), (None, Reason::PolicyNever));
     let always = (Some(Step::Zstd1), Reason::PolicyAlways);
-    assert_eq!(case.of(Policy::Always), always);
+    assert_eq!(case.decision(Policy::Always), always);
     let affordable = (Some(Step::Zstd1), Reason::Affordable);
-    assert_eq!(case.of(Policy::Threshold), affordable);
-    assert_eq!(case.of(Policy::Link), affordable, "an unknown line");
+    assert_eq!(case.decision(Policy::Threshold), affordable);
+    assert_eq!(case.decision(Policy::Link), affordable, "an unknown line");
     let best = (Some(Step::Brotli5), Reason::Affordable);
-    assert_eq!(case.of(Policy::Ladder), best);
+    assert_eq!(case.decision(Policy::Ladder), best);
 }
 
 #[test]
@@ -125,13 +125,25 @@ fn high_demand_leaves_the_askers() {
             estimate: spent,
             ..PolicyCase::default()
         };
-        assert_eq!(case.of(policy), (None, Reason::DemandHigh), "{policy}");
+        assert_eq!(
+            case.decision(policy),
+            (None, Reason::DemandHigh),
+            "{policy}"
+        );
         case.wish = Wish::IfPossible;
-        assert_eq!(case.of(policy), (None, Reason::DemandHigh), "{policy}");
+        assert_eq!(
+            case.decision(policy),
+            (None, Reason::DemandHigh),
+            "{policy}"
+        );
         case.estimate = LoadEstimate::UNKNOWN;
-        assert_eq!(case.of(policy), (None, Reason::DemandUnknown), "{policy}");
+        assert_eq!(
+            case.decision(policy),
+            (None, Reason::DemandUnknown),
+            "{policy}"
+        );
         case.wish = Wish::Always;
-        let (step, reason) = case.of(policy);
+        let (step, reason) = case.decision(policy);
         assert_eq!(reason, Reason::Asked, "{policy}");
         // The cheapest of this length for a policy that looks at costs.
         let expected = if policy == Policy::Ladder {
@@ -145,7 +157,7 @@ fn high_demand_leaves_the_askers() {
         backlog: Span::from_millis(21),
         ..PolicyCase::default()
     };
-    assert_eq!(held_up.of(Policy::Threshold), (None, Reason::Backlog));
+    assert_eq!(held_up.decision(Policy::Threshold), (None, Reason::Backlog));
 }
 
 /// The set of wanted steps.
@@ -172,31 +184,31 @@ fn cached_replies_cost_no_cpu_time() {
         // The cached step is used at any load, also if the policy would prefer another one.
         for step in [Step::Zstd1, Step::Brotli5] {
             let cached = (Some(step), Reason::Cached);
-            assert_eq!(at_hand(step, spent).of(policy), cached, "{policy}");
+            assert_eq!(at_hand(step, spent).decision(policy), cached, "{policy}");
         }
     }
     // With enough CPU time, a better step is computed although a worse one is cached.
     let better = (Some(Step::Brotli5), Reason::Affordable);
-    assert_eq!(at_hand(Step::Zstd1, IDLE).of(Policy::Ladder), better);
+    assert_eq!(at_hand(Step::Zstd1, IDLE).decision(Policy::Ladder), better);
     // A cached result is not used if the client does not accept or want it.
     let case = PolicyCase {
         accept: Some("gzip"),
         ..at_hand(Step::Zstd1, spent)
     };
-    assert_eq!(case.of(Policy::Threshold), (None, Reason::DemandHigh));
+    assert_eq!(case.decision(Policy::Threshold), (None, Reason::DemandHigh));
     let case = PolicyCase {
         wish: Wish::Never,
         ..at_hand(Step::Zstd1, IDLE)
     };
-    assert_eq!(case.of(Policy::Threshold), (None, Reason::Refused));
-    assert_eq!(at_hand(Step::Zstd1, IDLE).of(Policy::Never).0, None);
+    assert_eq!(case.decision(Policy::Threshold), (None, Reason::Refused));
+    assert_eq!(at_hand(Step::Zstd1, IDLE).decision(Policy::Never).0, None);
     // A Body alone is not cached.
     let mut case = PolicyCase {
         form: Form::Body,
         ..at_hand(Step::Gzip1, spent)
     };
     case.reply.media = Media::Soap;
-    assert_eq!(case.of(Policy::Threshold), (None, Reason::DemandHigh));
+    assert_eq!(case.decision(Policy::Threshold), (None, Reason::DemandHigh));
 }
 
 #[test]
@@ -205,20 +217,23 @@ fn a_client_without_accept_encoding_gets_gzip_when_it_asks() {
         accept: None,
         ..PolicyCase::default()
     };
-    assert_eq!(case.of(Policy::Always), (None, Reason::NotAcceptable));
+    assert_eq!(case.decision(Policy::Always), (None, Reason::NotAcceptable));
     case.wish = Wish::Always;
     assert_eq!(
-        case.of(Policy::Always),
+        case.decision(Policy::Always),
         (None, Reason::NotAcceptable),
         "the route asks, not the client"
     );
     case.origin = Origin::SoapHeader;
     assert_eq!(
-        case.of(Policy::Threshold),
+        case.decision(Policy::Threshold),
         (Some(Step::Gzip1), Reason::Asked)
     );
     case.accept = Some("identity");
-    assert_eq!(case.of(Policy::Threshold), (None, Reason::NotAcceptable));
+    assert_eq!(
+        case.decision(Policy::Threshold),
+        (None, Reason::NotAcceptable)
+    );
 }
 
 #[test]
@@ -239,7 +254,7 @@ fn a_body_is_gzipped_for_clients_that_cannot_decode_content() {
     assert_eq!(packed.step.map(Step::coding), Some(Coding::Gzip));
     // A fault stays readable for the toolkit, and a page has no Body.
     case.reply.status = 500;
-    assert_eq!(case.of(Policy::Ladder), (None, Reason::NotAcceptable));
+    assert_eq!(case.decision(Policy::Ladder), (None, Reason::NotAcceptable));
     case.reply = BOOK;
     case.accept = Some("zstd");
     let content = case.decide(Policy::Threshold);
@@ -261,32 +276,32 @@ fn a_line_decides_what_arrives_earlier() {
             window: ClientPath::FIRST_WINDOW,
         })
     };
-    let of = |line, busy| {
+    let by_line = |line, busy| {
         let estimate = LoadEstimate { busy, ..IDLE };
         PolicyCase {
             line,
             estimate,
             ..PolicyCase::default()
         }
-        .of(Policy::Link)
+        .decision(Policy::Link)
     };
     // 10 kB less take 2 s on GPRS: the best step is worth its time at any load.
     assert_eq!(
-        of(line(40_200, 1300), 0.0),
+        by_line(line(40_200, 1300), 0.0),
         (Some(Step::Brotli5), Reason::SavesTime)
     );
-    assert_eq!(of(line(40_200, 1300), 0.79).1, Reason::SavesTime);
+    assert_eq!(by_line(line(40_200, 1300), 0.79).1, Reason::SavesTime);
     // 10 kB less take 8 µs at 10 Gbit/s, and 80 µs at 1 Gbit/s: worth 35 µs, but not five times that.
     assert_eq!(
-        of(line(10_000_000_000, 0), 0.0),
+        by_line(line(10_000_000_000, 0), 0.0),
         (None, Reason::SavesNoTime)
     );
     assert_eq!(
-        of(line(1_000_000_000, 0), 0.0),
+        by_line(line(1_000_000_000, 0), 0.0),
         (Some(Step::Gzip1), Reason::SavesTime)
     );
     assert_eq!(
-        of(line(1_000_000_000, 0), 0.79),
+        by_line(line(1_000_000_000, 0), 0.79),
         (None, Reason::SavesNoTime)
     );
     // A cached result costs nothing at any load.
@@ -296,9 +311,12 @@ fn a_line_decides_what_arrives_earlier() {
         at_hand: Steps::default().with(Step::Gzip1),
         ..PolicyCase::default()
     };
-    assert_eq!(busy.of(Policy::Link), (Some(Step::Gzip1), Reason::Cached));
+    assert_eq!(
+        busy.decision(Policy::Link),
+        (Some(Step::Gzip1), Reason::Cached)
+    );
     // High rate and long round trip: one window instead of two saves a round trip.
-    assert_eq!(of(line(10_000_000_000, 50), 0.79).1, Reason::SavesTime);
+    assert_eq!(by_line(line(10_000_000_000, 50), 0.79).1, Reason::SavesTime);
 }
 
 #[test]
@@ -435,7 +453,7 @@ proptest! {
             let estimate = LoadEstimate { plenty, ..IDLE };
             let reply = Reply { length: Some(Size::from_bytes(bytes)), ..BOOK };
             let step = PolicyCase { estimate, reply, ..PolicyCase::default() }.decide(Policy::Ladder).step.unwrap();
-            CostModel::default().of(step, Size::from_bytes(bytes)).out.as_bytes()
+            CostModel::default().estimate(step, Size::from_bytes(bytes)).out.as_bytes()
         };
         prop_assert!(out(plenty * more) as f64 <= out(plenty) as f64 * 1.031);
     }

@@ -18,7 +18,7 @@ fn described(binding: &str, a: &str, b: &str, actions: [&str; 2]) -> Described {
          <w:service name='S'><w:port name='P' binding='t:B'><s:address location='http://h/'/></w:port></w:service>\
          </w:definitions>"
     );
-    Described::of(&wsdl::read(document.as_bytes()).unwrap())
+    Described::from_description(&wsdl::read(document.as_bytes()).unwrap())
 }
 
 const ALWAYS: &str = "<p:compression>always</p:compression>";

@@ -44,17 +44,16 @@ fn the_share_falls_with_the_load_and_is_what_fits() {
                 server.run(rate, SETTLED);
                 let seen = server.run(rate, Span::from_secs(15));
                 let (share, fits) = (seen.share(), server.fitting(rate));
-                let place =
-                    format!("{policy}, {slowness}, {load}: {share:.3} where {fits:.3} fits");
-                println!("{place}, busy {:.3}, p99 {}", seen.busy(), seen.p99());
-                assert!(share <= before + 0.01, "{place}; {before} at a lower load");
-                assert!(share >= fits * 0.9 - 0.01, "{place}");
+                let case = format!("{policy}, {slowness}, {load}: {share:.3} where {fits:.3} fits");
+                println!("{case}, busy {:.3}, p99 {}", seen.busy(), seen.p99());
+                assert!(share <= before + 0.01, "{case}; {before} at a lower load");
+                assert!(share >= fits * 0.9 - 0.01, "{case}");
                 let plain = rate * server.plain();
                 if plain < 0.78 {
-                    assert!(seen.busy() < 0.8, "{place}, busy {}", seen.busy());
+                    assert!(seen.busy() < 0.8, "{case}, busy {}", seen.busy());
                 }
                 if plain > 0.82 {
-                    assert!(share < 0.002, "{place}, plain load {plain}");
+                    assert!(share < 0.002, "{case}, plain load {plain}");
                 }
                 before = share;
             }
@@ -102,7 +101,10 @@ fn a_server_that_plain_replies_fill_compresses_for_askers_alone() {
         let rate = server.capacity() * load;
         server.run(rate, SETTLED);
         let seen = server.run(rate, Span::from_secs(10));
-        assert_eq!(seen.asked_compressed, seen.asked, "every asker is served");
+        assert_eq!(
+            seen.demanded_compressed, seen.demanded,
+            "every asker is served"
+        );
         assert_eq!(seen.refused_compressed, 0, "nobody who refuses is");
         let fits = server.fitting(rate);
         assert!(

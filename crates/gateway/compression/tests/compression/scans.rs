@@ -12,7 +12,7 @@ fn new(limits: &Limits) -> HeadScan<PreferenceBlock> {
 }
 
 fn result(scan: &HeadScan<PreferenceBlock>) -> ScanResult {
-    ScanResult::of(scan.head(), scan.blocks())
+    ScanResult::from_scan(scan.head(), scan.blocks())
 }
 
 fn scan(text: &str) -> ScanResult {
@@ -69,7 +69,11 @@ fn the_sample_says_what_its_schema_allows() {
     assert!(schema.contains(&format!("name=\"{COMPRESSION}\"")));
     for wish in Wish::ALL {
         let listed = schema.contains(&format!("<xs:enumeration value=\"{wish}\"/>"));
-        assert_eq!(listed, Wish::of(wish.name().as_bytes()).is_some(), "{wish}");
+        assert_eq!(
+            listed,
+            Wish::from_word(wish.name().as_bytes()).is_some(),
+            "{wish}"
+        );
     }
 }
 
@@ -296,9 +300,9 @@ fn oracle(text: &str) -> Result<ScanResult, XmlError> {
             }
             let wanted = scanner
                 .attribute("form")
-                .map(|form| Form::of(form.as_bytes()));
+                .map(|form| Form::from_word(form.as_bytes()));
             let text = scanner.text()?;
-            let wish = text.and_then(|text| Wish::of(text.trim().as_bytes()));
+            let wish = text.and_then(|text| Wish::from_word(text.trim().as_bytes()));
             found = Some(wish.filter(|_| wanted != Some(None)));
             form = wanted.flatten().unwrap_or_default();
         }

@@ -49,8 +49,8 @@ pub(crate) struct Stretch {
     pub(crate) replies: usize,
     pub(crate) optional: usize,
     pub(crate) optional_compressed: usize,
-    pub(crate) asked: usize,
-    pub(crate) asked_compressed: usize,
+    pub(crate) demanded: usize,
+    pub(crate) demanded_compressed: usize,
     pub(crate) refused_compressed: usize,
     pub(crate) busy: Span,
     pub(crate) length: Span,
@@ -126,7 +126,9 @@ impl SimulatedServer {
 
     /// CPU time of compressing one reply with the menu's first step.
     pub(crate) fn compressing(&self) -> Span {
-        let assumed = CostModel::default().of(Step::Zstd1, self.world.length).cpu;
+        let assumed = CostModel::default()
+            .estimate(Step::Zstd1, self.world.length)
+            .cpu;
         Span::from_secs_f64(assumed.as_secs_f64() * self.world.slowness)
     }
 
@@ -224,7 +226,7 @@ impl SimulatedServer {
         self.free = decided;
         let mut out = self.world.length;
         if let Some(step) = decision.step {
-            let estimate = CostModel::default().of(step, self.world.length);
+            let estimate = CostModel::default().estimate(step, self.world.length);
             let spread: f64 = Normal::new(1.0, 0.1).unwrap().sample(&mut self.draws);
             let factor = self.world.slowness * spread.clamp(0.5, 2.0);
             let time = Span::from_secs_f64(estimate.cpu.as_secs_f64() * factor);
@@ -260,8 +262,8 @@ impl SimulatedServer {
         seen.replies += 1;
         match wish {
             Wish::Always => {
-                seen.asked += 1;
-                seen.asked_compressed += usize::from(compressed);
+                seen.demanded += 1;
+                seen.demanded_compressed += usize::from(compressed);
             }
             Wish::Never => seen.refused_compressed += usize::from(compressed),
             _ => {

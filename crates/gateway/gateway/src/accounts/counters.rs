@@ -74,5 +74,5 @@ fn named<const N: usize>(
     names: [&'static str; N],
     counts: &[AtomicU64; N],
 ) -> [(&'static str, u64); N] {
-    std::array::from_fn(|place| (names[place], counts[place].load(Relaxed)))
+    std::array::from_fn(|index| (names[index], counts[index].load(Relaxed)))
 }

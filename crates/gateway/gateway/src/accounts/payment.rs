@@ -64,7 +64,7 @@ impl<'a> Paying<'a> {
         let currency = accounts.currency();
         let payer = match means {
             Some(means) if means.left > Amount::ZERO => Payer::Account {
-                left: means.left.of(currency),
+                left: means.left.to_money(currency),
                 max_price: means.max_price,
             },
             _ => Payer::Broke,
@@ -117,7 +117,7 @@ impl Payment<'_> {
 
     /// The price to state in place of the one that was given back: 0.
     pub(crate) fn corrected_price(&self) -> Option<Money> {
-        let zero = Amount::ZERO.of(self.currency);
+        let zero = Amount::ZERO.to_money(self.currency);
         self.is_given_back.get().then_some(zero)
     }
 }

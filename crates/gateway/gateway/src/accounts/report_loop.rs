@@ -218,12 +218,12 @@ enum ReportError {
     Identity(#[from] KeyError),
 }
 
-/// Takes over the acknowledgement of a batch and the accounts in a reply, at once. `asked` is the version of the
+/// Takes over the acknowledgement of a batch and the accounts in a reply, at once. `requested` is the version of the
 /// accounts in the report.
 fn take_over(
     shared: &GatewayAccounts,
     batch: &ChargeBatch,
-    asked: u64,
+    requested: u64,
     reply: ReportReply,
 ) -> Next {
     let ReportReply {
@@ -236,12 +236,12 @@ fn take_over(
     let definitions = states.into_iter().map(definition).collect();
     accounts.acknowledge(now(), batch.sequence);
     // After a reload in the meantime all accounts are read again.
-    let known = if accounts.known() == asked {
+    let known = if accounts.known() == requested {
         known
     } else {
         accounts.known()
     };
-    let ignored = accounts.apply(now(), definitions, (known, more));
+    let ignored = accounts.apply(now(), definitions, known, more);
     drop(accounts);
     if ignored > 0 {
         tracing::warn!(

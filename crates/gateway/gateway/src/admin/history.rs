@@ -71,7 +71,7 @@ pub(crate) struct History {
 }
 
 impl Second {
-    fn of(reading: &Reading) -> Self {
+    fn new(reading: &Reading) -> Self {
         Self {
             at: reading.at,
             outcomes: reading.outcomes,
@@ -120,7 +120,7 @@ impl History {
     /// Starts a history with its first reading.
     pub(crate) fn new(first: Reading) -> Self {
         Self {
-            seconds: VecDeque::from([Second::of(&first)]),
+            seconds: VecDeque::from([Second::new(&first)]),
             slots: VecDeque::new(),
             open: first,
         }
@@ -129,7 +129,7 @@ impl History {
     /// Adds a reading. Ends the slot in progress if its time has passed.
     pub(crate) fn push(&mut self, reading: Reading, busy: Option<f64>) {
         debug_assert!(reading.at >= self.open.at, "readings go back in time");
-        self.seconds.push_back(Second::of(&reading));
+        self.seconds.push_back(Second::new(&reading));
         while self.seconds.len() > READINGS {
             self.seconds.pop_front();
         }

@@ -69,8 +69,8 @@ impl Handler for AdminHandler {
         _: Rc<Peer>,
     ) -> Response<Full<Bytes>> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let words = "use GET\n".to_owned();
-            return reply(StatusCode::METHOD_NOT_ALLOWED, TEXT, words);
+            let message = "use GET\n".to_owned();
+            return reply(StatusCode::METHOD_NOT_ALLOWED, TEXT, message);
         }
         let path = request.uri().path();
         let resolved = self.context.resolved();
@@ -79,10 +79,10 @@ impl Handler for AdminHandler {
         if let Some(host) = foreign_host(request.uri(), request.headers(), names)
             && path != "/healthz"
         {
-            let words = format!(
+            let message = format!(
                 "the host is {host:?}: use an IP address, or add the name to admin_hosts\n"
             );
-            return reply(StatusCode::MISDIRECTED_REQUEST, TEXT, words);
+            return reply(StatusCode::MISDIRECTED_REQUEST, TEXT, message);
         }
         match path {
             "/metrics" => {
@@ -102,13 +102,13 @@ impl Handler for AdminHandler {
                 reply(StatusCode::OK, "application/json", document)
             }
             "/healthz" if self.context.is_stopping.load(Relaxed) => {
-                let words = "stopping\n".to_owned();
-                reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, words)
+                let message = "stopping\n".to_owned();
+                reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, message)
             }
             "/healthz" => reply(StatusCode::OK, TEXT, "ok\n".to_owned()),
             _ => {
-                let words = "there are /status, /status.json, /metrics and /healthz\n".to_owned();
-                reply(StatusCode::NOT_FOUND, TEXT, words)
+                let message = "there are /status, /status.json, /metrics and /healthz\n".to_owned();
+                reply(StatusCode::NOT_FOUND, TEXT, message)
             }
         }
     }

@@ -14,7 +14,7 @@ use super::Admission;
 use super::counters::{AdmissionGround, RejectionReason};
 use super::held_limits::HeldLimits;
 use super::offer_fields::price_text;
-use super::route_place::PlacedTicket;
+use super::route_location::PlacedTicket;
 use super::state::AdmittedRequest;
 use crate::accounts::payment::Payment;
 use crate::clock::now;
@@ -126,18 +126,18 @@ impl<'p> AdmissionGuard<'p> {
         let time = at.since(service.began).saturating_sub(upload);
         let failed = end != ServiceEnd::Served;
         let mut state = self.admission.state();
-        let place = service.ticket.place;
+        let location = service.ticket.location;
         let is_abandoned = end == ServiceEnd::Abandoned;
-        if is_abandoned && time < state.reply_time(place) {
+        if is_abandoned && time < state.reply_time(location) {
             return;
         }
         let reply = ServiceReply {
-            kind: place.kind,
+            kind: location.kind,
             time,
             among: service.among,
             is_failed: failed,
         };
-        state.reply(at, place, reply, is_abandoned);
+        state.reply(at, location, reply, is_abandoned);
         if !failed {
             state.served += 1;
             state.unpaid += u64::from(service.request.is_unpaid);

@@ -65,8 +65,8 @@ impl Admission {
         let mut clients: Vec<_> = state.monitor.clients(now()).collect();
         let count = clients.len();
         clients.sort_unstable_by_key(|(offer, client, report)| {
-            let (broken, asked) = (report.is_broken(), report.seen.asked());
-            (Reverse((broken, asked)), *client, *offer)
+            let (broken, requests) = (report.is_broken(), report.seen.requests());
+            (Reverse((broken, requests)), *client, *offer)
         });
         clients.truncate(most);
         let served = clients

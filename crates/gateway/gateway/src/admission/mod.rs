@@ -21,7 +21,7 @@ pub(crate) mod price_loop;
 mod price_sampler;
 mod publication;
 mod rejected;
-mod route_place;
+mod route_location;
 mod service_terms;
 mod services;
 mod state;
@@ -44,7 +44,7 @@ use self::counters::{AdmissionCounters, RejectionReason};
 use self::offer_fields::{OfferFields, client, price_text, strip};
 use self::offering::Offering;
 use self::rejected::{RejectedRequest, rejection};
-use self::route_place::PlacedTicket;
+use self::route_location::PlacedTicket;
 use self::state::{
     AdmissionClient, AdmissionOutcome, AdmissionPolicy, AdmissionState, AdmittedRequest,
 };
@@ -208,7 +208,7 @@ impl Admission {
             Begun::InService(service) => return Ok(service),
             Begun::Waiting(waiting) => waiting,
         };
-        let PlacedTicket { place, ticket } = *waiting.request.ticket();
+        let PlacedTicket { location, ticket } = *waiting.request.ticket();
         let tier = ticket.tier();
         let Some(slot) = waiting.request.wait(waiting.longest).await else {
             let sender = AdmissionClient { tier, ..sender };
@@ -217,12 +217,12 @@ impl Admission {
                 other => other,
             };
             let mut state = self.state();
-            return Err(state.reject_without_slot(now(), fields, (sender, place), reason));
+            return Err(state.reject_without_slot(now(), fields, sender, location, reason));
         };
         let wait = slot.at.saturating_since(at);
         self.state()
             .services
-            .at(place)
+            .at(location)
             .tier_counts
             .waited(tier, wait);
         Ok(AdmittedService {
@@ -245,7 +245,7 @@ impl Admission {
         subject: &AdmissionSubject<'p>,
     ) -> Result<Begun<'p>, RejectedRequest> {
         let mut state = self.state();
-        let decide = |payer| state.admit(at, fields, (sender, payer), subject.route);
+        let decide = |payer| state.admit(at, fields, sender, payer, subject.route);
         let outcome = subject.paying.admit(at, decide, AdmissionOutcome::price);
         let (outcome, payment) = outcome?;
         Ok(match outcome {
@@ -256,12 +256,12 @@ impl Admission {
                     client: sender.name.to_owned(),
                     ticket,
                     held,
-                    among: state.among(at, ticket.place),
+                    among: state.among(at, ticket.location),
                     payment,
                 })
             }
             AdmissionOutcome::Waits(admitted, ticket, held, result) => {
-                let longest = state.services.at(ticket.place).service.wait();
+                let longest = state.services.at(ticket.location).service.wait();
                 Begun::Waiting(WaitingService {
                     request: WaitingRequest::new(self, ticket, held, result),
                     admitted,

@@ -53,7 +53,8 @@ impl<'a> OfferFields<'a> {
     /// Builds the request to the market.
     pub(super) const fn request<'b>(
         &'b self,
-        (client, payer): (&'b str, Payer),
+        client: &'b str,
+        payer: Payer,
         unquoted: bool,
     ) -> Ask<'b> {
         Ask {

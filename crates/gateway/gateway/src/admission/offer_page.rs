@@ -66,7 +66,7 @@ impl Admission {
         let mut known = |client: Option<&str>| -> Vec<(String, Report)> {
             let report = |offer: &String| {
                 let report = state.monitor.report(at, offer, client)?;
-                (report.seen.asked() > 0).then(|| (offer.clone(), report))
+                (report.seen.requests() > 0).then(|| (offer.clone(), report))
             };
             offers.iter().filter_map(report).collect()
         };

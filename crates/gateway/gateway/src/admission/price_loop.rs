@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
     use crate::admission::offer_fields::OfferFields;
-    use crate::admission::route_place::PlacedTicket;
+    use crate::admission::route_location::PlacedTicket;
     use crate::admission::state::{AdmissionClient, AdmissionOutcome};
     use crate::admission::terms::AdmissionTerms;
     use posthaste_gateway_config::GatewayConfig;
@@ -221,16 +221,16 @@ mod tests {
     fn cheap() -> AdmissionState {
         let text = "listen = \"127.0.0.1:0\"\n[protection]\npolicy = \"prices\"\n\
                     [[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9\"]\n";
-        let terms = AdmissionTerms::of(&GatewayConfig::read(text).unwrap());
+        let terms = AdmissionTerms::from_config(&GatewayConfig::read(text).unwrap());
         AdmissionState::new(Instant::ORIGIN, &terms, &Offering::default())
     }
 
     /// A request in service.
     fn enter(state: &mut AdmissionState) -> PlacedTicket {
-        let place = state.services.find(Instant::ORIGIN, "/");
-        let service = &mut state.services.at(place).service;
-        let ticket = service.enter(Instant::ORIGIN, place.kind, 0, 0);
-        PlacedTicket { place, ticket }
+        let location = state.services.find(Instant::ORIGIN, "/");
+        let service = &mut state.services.at(location).service;
+        let ticket = service.enter(Instant::ORIGIN, location.kind, 0, 0);
+        PlacedTicket { location, ticket }
     }
 
     /// A state whose price is at its maximum, 10 s after the origin.
@@ -349,7 +349,7 @@ mod tests {
                 listener,
                 every: prices.every,
                 offering: Offering::new(prices).unwrap(),
-                terms: AdmissionTerms::of(&config),
+                terms: AdmissionTerms::from_config(&config),
             }
         }
 
@@ -412,8 +412,8 @@ mod tests {
             hash: 1,
             tier: 0,
         };
-        let sender = (sender, Payer::Nobody);
-        let outcome = state.admit(at(10.0), &OfferFields::default(), sender, "/");
+        let fields = OfferFields::default();
+        let outcome = state.admit(at(10.0), &fields, sender, Payer::Nobody, "/");
         assert!(matches!(outcome, Ok(AdmissionOutcome::Admitted(..))));
     }
 

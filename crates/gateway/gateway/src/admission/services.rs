@@ -7,7 +7,7 @@ use posthaste_admission::{Kind, Next, ProtectedService, Ticket};
 use posthaste_units::{Instant, Span};
 use tokio::sync::oneshot;
 
-use super::route_place::RoutePlace;
+use super::route_location::RouteLocation;
 use super::service_terms::{RouteTerms, ServiceTerms};
 use super::tier_counts::TierCounts;
 use super::waiting::{SlotResult, Waiters};
@@ -20,7 +20,7 @@ const RECENT: Span = Span::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Services {
     all: Vec<ServiceState>,
-    routes: HashMap<Arc<str>, RoutePlace>,
+    routes: HashMap<Arc<str>, RouteLocation>,
     terms: ServiceTerms,
 }
 
@@ -46,7 +46,7 @@ impl Services {
             routes: HashMap::new(),
             terms,
         };
-        services.place(now, routes);
+        services.locate(now, routes);
         services
     }
 
@@ -61,24 +61,24 @@ impl Services {
             state.is_used = false;
         }
         self.terms = terms;
-        self.place(now, routes);
+        self.locate(now, routes);
     }
 
-    fn place(&mut self, now: Instant, routes: &[RouteTerms]) {
+    fn locate(&mut self, now: Instant, routes: &[RouteTerms]) {
         for route in routes {
             let service = self.named(now, &route.service);
             self.all[service].is_used = true;
             let known = self.routes.get(route.label.as_str());
-            let kind = match known.filter(|place| place.service == service) {
-                Some(place) => place.kind,
+            let kind = match known.filter(|location| location.service == service) {
+                Some(location) => location.kind,
                 None => self.all[service].new_kind(),
             };
-            let place = RoutePlace {
+            let location = RouteLocation {
                 service,
                 kind,
                 is_exempt: route.is_exempt,
             };
-            self.routes.insert(route.label.as_str().into(), place);
+            self.routes.insert(route.label.as_str().into(), location);
         }
     }
 
@@ -107,23 +107,23 @@ impl Services {
         self.all.len() - 1
     }
 
-    /// The place of a route, by its label. One that no configuration had so far is a service of its own.
-    pub(super) fn find(&mut self, now: Instant, label: &str) -> RoutePlace {
-        if let Some(place) = self.routes.get(label) {
-            return *place;
+    /// The location of a route, by its label. One that no configuration had so far is a service of its own.
+    pub(super) fn find(&mut self, now: Instant, label: &str) -> RouteLocation {
+        if let Some(location) = self.routes.get(label) {
+            return *location;
         }
         let service = self.named(now, label);
-        let place = RoutePlace {
+        let location = RouteLocation {
             service,
             kind: self.all[service].new_kind(),
             is_exempt: false,
         };
-        self.routes.insert(label.into(), place);
-        place
+        self.routes.insert(label.into(), location);
+        location
     }
 
-    pub(super) fn at(&mut self, place: RoutePlace) -> &mut ServiceState {
-        &mut self.all[place.service]
+    pub(super) fn at(&mut self, location: RouteLocation) -> &mut ServiceState {
+        &mut self.all[location.service]
     }
 
     pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut ServiceState> {

@@ -17,7 +17,7 @@ use super::offer_fields::{OfferFields, price_text};
 use super::offering::Offering;
 use super::price_sampler::PriceSampler;
 use super::rejected::RejectedRequest;
-use super::route_place::{PlacedTicket, RoutePlace};
+use super::route_location::{PlacedTicket, RouteLocation};
 use super::services::Services;
 use super::terms::AdmissionTerms;
 use super::waiting::SlotResult;
@@ -206,19 +206,20 @@ impl AdmissionState {
         &mut self,
         at: Instant,
         fields: &OfferFields<'_>,
-        (sender, payer): (AdmissionClient<'_>, Payer),
+        sender: AdmissionClient<'_>,
+        payer: Payer,
         route: &str,
     ) -> Result<AdmissionOutcome, RejectedRequest> {
-        let place = self.services.find(at, route);
-        self.serve_waiting(at, place);
+        let location = self.services.find(at, route);
+        self.serve_waiting(at, location);
         // The configuration of the sender's thread may be another one.
-        let tiers = self.services.at(place).service.tier_count();
+        let tiers = self.services.at(location).service.tier_count();
         let tier = sender.tier.min(tiers - 1);
         let sender = AdmissionClient { tier, ..sender };
         let (mut held, decided) = match self.limits.enter(at, sender.hash, route) {
-            Ok(held) => (held, self.decide(at, fields, (sender, payer), place)),
+            Ok(held) => (held, self.decide(at, fields, sender, payer, location)),
             Err((reason, wait)) => {
-                let wait = wait.unwrap_or_else(|| self.reply_time(place));
+                let wait = wait.unwrap_or_else(|| self.reply_time(location));
                 let rejected = RejectedRequest::plain(reason, wait);
                 (HeldLimits::default(), Err(rejected))
             }
@@ -230,7 +231,7 @@ impl AdmissionState {
             }
             Err(rejected) => {
                 self.limits.leave(&mut held);
-                self.reject(at, place, sender, &rejected);
+                self.reject(at, location, sender, &rejected);
                 return Err(rejected);
             }
         };
@@ -239,9 +240,9 @@ impl AdmissionState {
                 // There is one tier if accounts have just been removed.
                 let tier = tier.min(tiers - 1);
                 let sender = AdmissionClient { tier, ..sender };
-                self.by_slot(at, fields, (sender, place), admitted, held)
+                self.by_slot(at, fields, sender, location, admitted, held)
             }
-            None => Ok(self.without_limit(at, (sender, place), admitted, held)),
+            None => Ok(self.without_limit(at, sender, location, admitted, held)),
         }
     }
 
@@ -249,17 +250,18 @@ impl AdmissionState {
     fn without_limit(
         &mut self,
         at: Instant,
-        (sender, place): (AdmissionClient<'_>, RoutePlace),
+        sender: AdmissionClient<'_>,
+        location: RouteLocation,
         admitted: AdmittedRequest,
         held: HeldLimits,
     ) -> AdmissionOutcome {
-        let state = self.services.at(place);
+        let state = self.services.at(location);
         let ticket = state
             .service
-            .enter(at, place.kind, sender.tier, sender.hash);
+            .enter(at, location.kind, sender.tier, sender.hash);
         state.tier_counts.admitted(sender.tier);
         self.rest.enter();
-        AdmissionOutcome::Admitted(admitted, PlacedTicket { place, ticket }, held)
+        AdmissionOutcome::Admitted(admitted, PlacedTicket { location, ticket }, held)
     }
 
     /// Gives a slot to a request, or lets it wait.
@@ -267,32 +269,33 @@ impl AdmissionState {
         &mut self,
         at: Instant,
         fields: &OfferFields<'_>,
-        (sender, place): (AdmissionClient<'_>, RoutePlace),
+        sender: AdmissionClient<'_>,
+        location: RouteLocation,
         admitted: AdmittedRequest,
         mut held: HeldLimits,
     ) -> Result<AdmissionOutcome, RejectedRequest> {
-        let state = self.services.at(place);
+        let state = self.services.at(location);
         let arrival = state
             .service
-            .arrive(at, place.kind, sender.tier, sender.hash);
+            .arrive(at, location.kind, sender.tier, sender.hash);
         let outcome = match arrival {
             Arrival::Admitted(ticket) => {
                 state.tier_counts.admitted(sender.tier);
                 self.rest.enter();
-                AdmissionOutcome::Admitted(admitted, PlacedTicket { place, ticket }, held)
+                AdmissionOutcome::Admitted(admitted, PlacedTicket { location, ticket }, held)
             }
             Arrival::Waits(ticket) => {
                 let result = state.wait(ticket);
-                AdmissionOutcome::Waits(admitted, PlacedTicket { place, ticket }, held, result)
+                AdmissionOutcome::Waits(admitted, PlacedTicket { location, ticket }, held, result)
             }
             Arrival::Rejected => {
                 self.limits.leave(&mut held);
                 let reason = admitted.without_slot;
-                return Err(self.reject_without_slot(at, fields, (sender, place), reason));
+                return Err(self.reject_without_slot(at, fields, sender, location, reason));
             }
         };
         // The request may have displaced another one.
-        self.serve_waiting(at, place);
+        self.serve_waiting(at, location);
         Ok(outcome)
     }
 
@@ -301,10 +304,11 @@ impl AdmissionState {
         &mut self,
         at: Instant,
         fields: &OfferFields<'_>,
-        (sender, place): (AdmissionClient<'_>, RoutePlace),
+        sender: AdmissionClient<'_>,
+        location: RouteLocation,
         reason: RejectionReason,
     ) -> RejectedRequest {
-        let retry_after = self.reply_time(place);
+        let retry_after = self.reply_time(location);
         let rejected = match (&self.policy, reason) {
             (AdmissionPolicy::Prices(market), RejectionReason::Price(why)) => {
                 let refused = Refused {
@@ -315,20 +319,20 @@ impl AdmissionState {
             }
             _ => RejectedRequest::plain(reason, retry_after),
         };
-        self.reject(at, place, sender, &rejected);
+        self.reject(at, location, sender, &rejected);
         rejected
     }
 
     /// Gives free slots of a service to waiting requests, and rejects those that have waited too long.
-    fn serve_waiting(&mut self, at: Instant, place: RoutePlace) {
-        if self.services.at(place).serve_waiting(at) > 0 {
+    fn serve_waiting(&mut self, at: Instant, location: RouteLocation) {
+        if self.services.at(location).serve_waiting(at) > 0 {
             self.rest.enter();
         }
     }
 
     /// Removes a waiting request. Returns false if it does not wait any more.
     pub(super) fn cancel(&mut self, ticket: &PlacedTicket) -> bool {
-        self.services.at(ticket.place).cancel(&ticket.ticket)
+        self.services.at(ticket.location).cancel(&ticket.ticket)
     }
 
     /// Asks the policy about a request.
@@ -336,14 +340,15 @@ impl AdmissionState {
         &mut self,
         at: Instant,
         fields: &OfferFields<'_>,
-        (sender, payer): (AdmissionClient<'_>, Payer),
-        place: RoutePlace,
+        sender: AdmissionClient<'_>,
+        payer: Payer,
+        location: RouteLocation,
     ) -> Result<AdmittedRequest, RejectedRequest> {
-        let reply_time = self.reply_time(place);
-        let service = &mut self.services.at(place).service;
+        let reply_time = self.reply_time(location);
+        let service = &mut self.services.at(location).service;
         match &mut self.policy {
             AdmissionPolicy::None => Ok(AdmittedRequest::plain()),
-            _ if place.is_exempt => Ok(AdmittedRequest::plain()),
+            _ if location.is_exempt => Ok(AdmittedRequest::plain()),
             AdmissionPolicy::Rate(bucket) => match bucket.take(at) {
                 Ok(()) => Ok(AdmittedRequest::plain()),
                 Err(later) => Err(RejectedRequest::plain(RejectionReason::Rate, later)),
@@ -352,19 +357,19 @@ impl AdmissionState {
                 slot: Some(sender.tier),
                 ..AdmittedRequest::plain()
             }),
-            AdmissionPolicy::Limit if service.has_slot(at, place.kind) => {
+            AdmissionPolicy::Limit if service.has_slot(at, location.kind) => {
                 Ok(AdmittedRequest::plain())
             }
             AdmissionPolicy::Limit => {
                 Err(RejectedRequest::plain(RejectionReason::Limit, reply_time))
             }
             AdmissionPolicy::Prices(market) => {
-                let has_slot = service.has_slot(at, place.kind);
+                let has_slot = service.has_slot(at, location.kind);
                 // With accounts, requests wait for a slot, those that pay first.
                 let may_wait = payer != Payer::Anyone && !self.is_dry;
                 // A quote is given with a reply, and one that waits may get none.
                 let is_unquoted = self.is_dry || !has_slot;
-                let ask = fields.request((sender.name, payer), is_unquoted);
+                let ask = fields.request(sender.name, payer, is_unquoted);
                 match market.admit(at, &ask, has_slot || may_wait) {
                     Ok(admitted) => {
                         let offer = market.offer_at(admitted.price, fields.is_open);
@@ -405,11 +410,11 @@ impl AdmissionState {
     fn reject(
         &mut self,
         at: Instant,
-        place: RoutePlace,
+        location: RouteLocation,
         sender: AdmissionClient<'_>,
         rejected: &RejectedRequest,
     ) {
-        let state = self.services.at(place);
+        let state = self.services.at(location);
         state.tier_counts.rejected(sender.tier);
         let RejectionReason::Price(why) = rejected.reason else {
             return;
@@ -428,14 +433,18 @@ impl AdmissionState {
     }
 
     /// Estimate of the time of a reply.
-    pub(super) fn reply_time(&mut self, place: RoutePlace) -> Span {
-        let own = self.services.at(place).service.reply_time();
+    pub(super) fn reply_time(&mut self, location: RouteLocation) -> Span {
+        let own = self.services.at(location).service.reply_time();
         own.or(self.rest.mean()).unwrap_or(UNKNOWN)
     }
 
-    /// Requests in service that one of this place may have to queue with, itself included.
-    pub(super) fn among(&mut self, at: Instant, place: RoutePlace) -> u32 {
-        self.services.at(place).service.among(at, place.kind).max(1)
+    /// Requests in service that one of this location may have to queue with, itself included.
+    pub(super) fn among(&mut self, at: Instant, location: RouteLocation) -> u32 {
+        self.services
+            .at(location)
+            .service
+            .among(at, location.kind)
+            .max(1)
     }
 
     /// Learns from a reply, whose request is still in service. One that its client has given up says nothing about the
@@ -443,11 +452,11 @@ impl AdmissionState {
     pub(super) fn reply(
         &mut self,
         at: Instant,
-        place: RoutePlace,
+        location: RouteLocation,
         reply: ServiceReply,
         is_abandoned: bool,
     ) {
-        let state = self.services.at(place);
+        let state = self.services.at(location);
         if !reply.is_failed {
             state.replied = Some(at);
         }
@@ -462,18 +471,18 @@ impl AdmissionState {
 
     /// Removes a request from those in service, and gives its slot to a waiting one.
     pub(super) fn leave(&mut self, ticket: &PlacedTicket, at: Instant) {
-        let PlacedTicket { place, ticket } = ticket;
-        self.services.at(*place).service.leave(ticket, at);
+        let PlacedTicket { location, ticket } = ticket;
+        self.services.at(*location).service.leave(ticket, at);
         if self.services.in_service() == 0 {
             self.rest.leave(at);
         }
-        self.serve_waiting(at, *place);
+        self.serve_waiting(at, *location);
     }
 
     /// Counts a request in service again. The limit may have fallen meanwhile, and does not apply a second time.
     pub(super) fn resume(&mut self, ticket: &PlacedTicket, at: Instant) {
-        let PlacedTicket { place, ticket } = ticket;
-        self.services.at(*place).service.resume(ticket, at);
+        let PlacedTicket { location, ticket } = ticket;
+        self.services.at(*location).service.resume(ticket, at);
         self.rest.enter();
     }
 }
@@ -506,7 +515,7 @@ impl AdmittedRequest {
 
     /// Admitted without payment, to a slot that paying requests leave. `why` is the reason against it without one.
     fn unpaid(why: Why, currency: Currency) -> Self {
-        let price = Amount::ZERO.of(currency);
+        let price = Amount::ZERO.to_money(currency);
         Self {
             ground: AdmissionGround::Unpaid,
             slot: Some(1),

@@ -19,7 +19,7 @@ pub(crate) struct AdmissionTerms {
 
 impl AdmissionTerms {
     /// Returns the terms of a configuration.
-    pub(crate) fn of(config: &GatewayConfig) -> Self {
+    pub(crate) fn from_config(config: &GatewayConfig) -> Self {
         let protection = &config.protection;
         let has_accounts = config.accounts.is_some();
         let (tiers, wait) = match protection.policy {

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::Admission;
 use super::held_limits::HeldLimits;
-use super::route_place::PlacedTicket;
+use super::route_location::PlacedTicket;
 use crate::clock::now;
 
 /// The results for all requests that wait, by their ticket. Each is sent once: the number of requests that it may have to

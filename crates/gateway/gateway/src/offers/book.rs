@@ -176,7 +176,8 @@ impl OfferBook {
 }
 
 impl BookRules {
-    fn book(&self, (provider, name): &OfferKey, offer: &Offer) -> Result<BookedOffer, Exclusion> {
+    fn book(&self, key: &OfferKey, offer: &Offer) -> Result<BookedOffer, Exclusion> {
+        let (provider, name) = key;
         if !self.providers.is_empty() && !self.providers.contains(provider) {
             return Err(Exclusion::Provider);
         }

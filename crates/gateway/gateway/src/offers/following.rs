@@ -31,9 +31,9 @@ const RETRY: Duration = Duration::from_secs(5);
 
 /// Keeps the table of one route current, forever. Runs in a `LocalSet`.
 pub(crate) async fn keep(offers: Arc<RouteOffers>, rules: Resolver) {
-    let told = offers.clone();
+    let book = offers.clone();
     let follower = Follower::start(offers.client.clone(), move |news| {
-        told.take(news);
+        book.take(news);
         Ok(())
     });
     let _follower = match follower {
@@ -183,13 +183,13 @@ impl TableBuilder {
     fn collect(&mut self, at: Instant) {
         let mut before = std::mem::take(&mut self.known);
         self.judged.clear();
-        let mut places = HashMap::<&ClassKey, usize>::new();
+        let mut indexes = HashMap::<&ClassKey, usize>::new();
         for (key, offer) in self.book.valid() {
             let endpoint = self.endpoints.get(&offer.class.origin);
             if !matches!(endpoint, Some(EndpointState::Running(_))) {
                 continue;
             }
-            let place = *places.entry(&offer.class).or_insert_with(|| {
+            let index = *indexes.entry(&offer.class).or_insert_with(|| {
                 let window = self.offers.config.window;
                 let state = self.classes.entry(offer.class.clone());
                 let state = state.or_insert_with(|| ClassState::new(&offer.class, window));
@@ -202,17 +202,17 @@ impl TableBuilder {
             });
             let data = match before.remove(key) {
                 Some(known) if known.offer == *offer => known.data,
-                _ => Arc::new(OfferData::new(key, offer, self.judged[place].class.clone())),
+                _ => Arc::new(OfferData::new(key, offer, self.judged[index].class.clone())),
             };
             let known = KnownOffer {
                 offer: offer.clone(),
                 data,
-                class: place,
+                class: index,
             };
             self.known.insert(key.clone(), known);
         }
         for (key, state) in &mut self.classes {
-            if places.contains_key(key) {
+            if indexes.contains_key(key) {
                 state.ended = None;
             } else {
                 state.ended.get_or_insert(at);
@@ -349,7 +349,8 @@ impl ClassState {
 }
 
 impl OfferData {
-    fn new((provider, name): &OfferKey, offer: &BookedOffer, class: Arc<OfferClass>) -> Self {
+    fn new(key: &OfferKey, offer: &BookedOffer, class: Arc<OfferClass>) -> Self {
+        let (provider, name) = key;
         let label = printable(name);
         Self {
             class,

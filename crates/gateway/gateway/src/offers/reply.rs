@@ -84,8 +84,8 @@ pub(super) fn decision(
     let mut text = ground.to_owned();
     let table = &request.table.published.table;
     if let Some(selected) = &request.selected {
-        let reason = table.position_of(selected).map_or("unknown", |place| {
-            let objection = table.objection(&request.bounds, place, &in_flight);
+        let reason = table.position_of(selected).map_or("unknown", |index| {
+            let objection = table.objection(&request.bounds, index, &in_flight);
             objection.map_or("unreachable", PassReason::name)
         });
         let _ = write!(text, ";selected={reason}");
@@ -106,9 +106,9 @@ fn passed_over(
 ) -> String {
     let mut text = String::new();
     let offers = &table.published.table.offers()[..end];
-    for (place, offer) in offers.iter().enumerate().take(NAMED) {
+    for (index, offer) in offers.iter().enumerate().take(NAMED) {
         // Without an objection it has the price of the chosen one and more requests in flight.
-        let objection = table.published.table.objection(bounds, place, &in_flight);
+        let objection = table.published.table.objection(bounds, index, &in_flight);
         let Some(reason) = objection else {
             continue;
         };
@@ -131,8 +131,8 @@ pub(super) fn rejection(
     none: NoOffer,
 ) -> Rejection {
     let offers = table.published.table.offers();
-    let current = none.too_expensive.map(|place| {
-        let offer = &offers[place];
+    let current = none.too_expensive.map(|index| {
+        let offer = &offers[index];
         (offer.data.label.clone(), offer.price)
     });
     let (status, text) = match &current {

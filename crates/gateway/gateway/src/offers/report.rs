@@ -17,7 +17,7 @@ const EVERY: Duration = Duration::from_secs(10);
 
 /// Reports the measurements of a route's offers, forever. Ends at once if the configuration names no gateway.
 pub(super) async fn report(offers: Arc<RouteOffers>) {
-    let (Some(client), Some(of)) = (&offers.reporter, &offers.config.report) else {
+    let (Some(client), Some(settings)) = (&offers.reporter, &offers.config.report) else {
         return;
     };
     let mut ticks = interval(EVERY);
@@ -30,7 +30,9 @@ pub(super) async fn report(offers: Arc<RouteOffers>) {
             continue;
         }
         let kind = &offers.config.kind;
-        let sent = client.report_quality(kind, &of.gateway, &report).await;
+        let sent = client
+            .report_quality(kind, &settings.gateway, &report)
+            .await;
         offers.counters.reports[usize::from(sent.is_err())].fetch_add(1, Relaxed);
         match &sent {
             Ok(()) if !was_taken => tracing::info!("measurements are reported again"),

@@ -49,7 +49,7 @@ impl OfferUpstreams {
         let selected = terms.selected.as_deref();
         let found = published
             .table
-            .choose(&bounds, selected, self.next_turn(), in_flight);
+            .choose(&bounds, selected, self.next_position(), in_flight);
         match self.or_probe(&table, &bounds, found) {
             Ok(choice) => {
                 self.shared.count(match choice.ground {

@@ -34,7 +34,7 @@ pub(crate) enum Destination<'a> {
 /// The offer of a reply.
 pub(crate) struct OfferReply {
     table: Rc<ThreadTable>,
-    place: usize,
+    index: usize,
     decision: HeaderValue,
 }
 
@@ -44,7 +44,7 @@ struct TriedEndpoints {
     /// Took nothing of the request.
     failed: Vec<u32>,
     /// Got the request, and failed. They get it again only if there is no other.
-    asked: Vec<u32>,
+    attempted: Vec<u32>,
 }
 
 impl Destination<'_> {
@@ -52,7 +52,7 @@ impl Destination<'_> {
         match self {
             Self::Upstream(target, _) => target,
             Self::Offer(offer) => {
-                let endpoint = offer.table.published.table.offers()[offer.place].endpoint;
+                let endpoint = offer.table.published.table.offers()[offer.index].endpoint;
                 offer.table.published.endpoints[endpoint as usize].target()
             }
         }
@@ -64,7 +64,7 @@ impl Destination<'_> {
             Self::Upstream(..) => None,
             Self::Offer(offer) => {
                 let offers = offer.table.published.table.offers();
-                Some(&offers[offer.place].data.label)
+                Some(&offers[offer.index].data.label)
             }
         }
     }
@@ -78,7 +78,7 @@ impl Destination<'_> {
             }
             Self::Offer(offer) => {
                 let offers = offer.table.published.table.offers();
-                let shown = offers[offer.place].data.shown.clone();
+                let shown = offers[offer.index].data.shown.clone();
                 headers.insert(terms::SELECTED, shown);
                 headers.insert(reply::DECISION, offer.decision.clone());
             }
@@ -148,7 +148,7 @@ impl OfferUpstreams {
                 && retries.permit(outcome, upstreams.counters())
             {
                 attempts -= 1;
-                tried.borrow_mut().asked.push(offer.endpoint);
+                tried.borrow_mut().attempted.push(offer.endpoint);
                 if let Some(choice) = self.another(&offered, &tried.borrow()) {
                     offered.choice = choice;
                     request = copy;
@@ -198,12 +198,13 @@ impl OfferUpstreams {
             };
             let table = &offered.table.published.table;
             table
-                .choose(&bounds, None, self.next_turn(), in_flight)
+                .choose(&bounds, None, self.next_position(), in_flight)
                 .ok()
         };
         let has_failed = |endpoint: u32| tried.failed.contains(&endpoint);
-        let was_asked = |endpoint: u32| has_failed(endpoint) || tried.asked.contains(&endpoint);
-        choose(&was_asked).or_else(|| choose(&has_failed))
+        let was_attempted =
+            |endpoint: u32| has_failed(endpoint) || tried.attempted.contains(&endpoint);
+        choose(&was_attempted).or_else(|| choose(&has_failed))
     }
 }
 
@@ -211,7 +212,7 @@ impl OfferRequest {
     /// The offer of the reply, with the reason for it.
     fn replied(self, tried: &TriedEndpoints) -> Destination<'static> {
         let in_flight = |endpoint: u32| {
-            let was_tried = tried.failed.contains(&endpoint) || tried.asked.contains(&endpoint);
+            let was_tried = tried.failed.contains(&endpoint) || tried.attempted.contains(&endpoint);
             if was_tried {
                 None
             } else {
@@ -220,7 +221,7 @@ impl OfferRequest {
         };
         let decision = reply::decision(&self, in_flight);
         Destination::Offer(Box::new(OfferReply {
-            place: self.choice.position,
+            index: self.choice.position,
             table: self.table,
             decision,
         }))

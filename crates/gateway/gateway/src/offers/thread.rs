@@ -22,7 +22,7 @@ pub(crate) struct OfferUpstreams {
     seen: Cell<u64>,
     table: RefCell<Rc<ThreadTable>>,
     /// Position at which offers of one price take turns.
-    turn: Cell<usize>,
+    next: Cell<usize>,
 }
 
 /// A table with the connections of this thread. Never changes.
@@ -56,7 +56,7 @@ impl OfferUpstreams {
                 published,
                 upstreams,
             })),
-            turn: Cell::new(0),
+            next: Cell::new(0),
         }
     }
 
@@ -71,10 +71,10 @@ impl OfferUpstreams {
     }
 
     /// The position for the next choice among equal offers.
-    pub(super) fn next_turn(&self) -> usize {
-        let turn = self.turn.get();
-        self.turn.set(turn.wrapping_add(1));
-        turn
+    pub(super) fn next_position(&self) -> usize {
+        let position = self.next.get();
+        self.next.set(position.wrapping_add(1));
+        position
     }
 
     /// Adds the connections of each endpoint, for a later configuration.

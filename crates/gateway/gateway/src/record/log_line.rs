@@ -205,14 +205,14 @@ pub(super) fn referer(field: &[u8], logging: QueryLogging) -> Cow<'_, str> {
     }
     let url = String::from_utf8_lossy(field);
     let end = url.find(['?', '#']).unwrap_or(url.len());
-    let (place, rest) = url.split_at(end);
-    let mut kept = match place.split_once("//") {
-        Some((scheme, place)) => {
-            let authority = place.find('/').unwrap_or(place.len());
-            let start = place[..authority].rfind('@').map_or(0, |at| at + 1);
-            format!("{scheme}//{}", &place[start..])
+    let (location, rest) = url.split_at(end);
+    let mut kept = match location.split_once("//") {
+        Some((scheme, address)) => {
+            let authority = address.find('/').unwrap_or(address.len());
+            let start = address[..authority].rfind('@').map_or(0, |at| at + 1);
+            format!("{scheme}//{}", &address[start..])
         }
-        None => place.to_owned(),
+        None => location.to_owned(),
     };
     if logging == QueryLogging::Redact && !rest.is_empty() {
         kept.push_str(&rest[..1]);
@@ -326,17 +326,20 @@ mod tests {
 
     #[test]
     fn a_referer_keeps_no_secret() {
-        let of = |field: &'static str, logging| referer(field.as_bytes(), logging).into_owned();
+        let logged = |field: &'static str, logging| referer(field.as_bytes(), logging).into_owned();
         let url = "https://me:pw@shop/a/b@c?token=secret#part";
-        assert_eq!(of(url, QueryLogging::Redact), "https://shop/a/b@c?token=*");
-        assert_eq!(of(url, QueryLogging::Omit), "https://shop/a/b@c");
-        assert_eq!(of(url, QueryLogging::Keep), url);
         assert_eq!(
-            of("https://shop/#secret", QueryLogging::Redact),
+            logged(url, QueryLogging::Redact),
+            "https://shop/a/b@c?token=*"
+        );
+        assert_eq!(logged(url, QueryLogging::Omit), "https://shop/a/b@c");
+        assert_eq!(logged(url, QueryLogging::Keep), url);
+        assert_eq!(
+            logged("https://shop/#secret", QueryLogging::Redact),
             "https://shop/#*"
         );
-        assert_eq!(of("?secret", QueryLogging::Redact), "?*");
-        assert_eq!(of("nothing", QueryLogging::Redact), "nothing");
+        assert_eq!(logged("?secret", QueryLogging::Redact), "?*");
+        assert_eq!(logged("nothing", QueryLogging::Redact), "nothing");
     }
 
     #[test]

@@ -229,13 +229,13 @@ impl GatewayMetrics {
 
     /// Requests by outcome.
     pub(crate) fn outcomes(&self) -> Outcomes {
-        let of = |class: usize| -> u64 {
+        let replied = |class: usize| -> u64 {
             let replies = &self.replies[class * 100 - 100..class * 100];
             replies.iter().map(|count| count.load(Relaxed)).sum()
         };
         let refused = |class: usize| self.refused[class].load(Relaxed);
         let answered = |classes: std::ops::Range<usize>| {
-            let answered = classes.map(|class| of(class).saturating_sub(refused(class)));
+            let answered = classes.map(|class| replied(class).saturating_sub(refused(class)));
             answered.sum()
         };
         Outcomes {

@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn underscores_count_as_hyphens() {
-        let is = |of: fn(&HeaderName) -> bool, name| of(&HeaderName::from_static(name));
+        let is = |class: fn(&HeaderName) -> bool, name| class(&HeaderName::from_static(name));
         for name in [
             "forwarded",
             "x-forwarded-for",

@@ -92,10 +92,10 @@ pub(crate) fn normalize_content_length(headers: &mut HeaderMap) {
     if !coded && !again && !first.as_bytes().contains(&b',') {
         return;
     }
-    let said = headers.get_all(CONTENT_LENGTH).iter();
-    let mut said = said.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
-    let one = said.next().map(<[u8]>::trim_ascii);
-    let agreed = said.all(|other| Some(other.trim_ascii()) == one);
+    let lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let mut lengths = lengths.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    let one = lengths.next().map(<[u8]>::trim_ascii);
+    let agreed = lengths.all(|other| Some(other.trim_ascii()) == one);
     let one = one.and_then(|one| HeaderValue::from_bytes(one).ok());
     headers.remove(CONTENT_LENGTH);
     if let (false, true, Some(one)) = (coded, agreed, one) {

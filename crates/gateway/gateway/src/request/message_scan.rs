@@ -42,14 +42,14 @@ struct ScanWriter(HeadScan<Blocks>);
 impl MessageScan {
     /// Returns the scan for a body with these header fields. `None` for codings that the gateway does not know, and for
     /// several.
-    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+    pub(super) fn for_message(headers: &HeaderMap) -> Option<Self> {
         let limits = Limits::default();
         let scan = HeadScan::new(&limits, Blocks::default());
         if !is_coded(field_lines(headers, CONTENT_ENCODING)) {
             return Some(Self::Plain(scan));
         }
         let mut lines = field_lines(headers, CONTENT_ENCODING);
-        let coding = lines.next().and_then(Coding::of)?;
+        let coding = lines.next().and_then(Coding::from_token)?;
         if lines.next().is_some() {
             return None;
         }
@@ -130,7 +130,7 @@ mod tests {
     fn scan(coding: &'static str, pieces: &[&[u8]]) -> Option<(Head, bool)> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
-        let mut scan = MessageScan::of(&headers)?;
+        let mut scan = MessageScan::for_message(&headers)?;
         for piece in pieces {
             scan.feed(piece);
         }

@@ -68,7 +68,7 @@ impl Preferences {
         let mut scan = None;
         match body {
             RequestBody::Streaming(body) if media.is_some() => {
-                scan = MessageScan::of(&head.headers);
+                scan = MessageScan::for_message(&head.headers);
                 if let Some(scan) = &mut scan {
                     read_header(scan, body).await?;
                 }
@@ -85,13 +85,13 @@ impl Preferences {
         };
         let prefer = Prefer::read(prefer_lines);
         let saves = saves_data(save_data_lines);
-        let seen = scan.map(|scan| ScanResult::of(scan.head(), &scan.blocks().0));
+        let seen = scan.map(|scan| ScanResult::from_scan(scan.head(), &scan.blocks().0));
         let qos = scan.map(|scan| &scan.blocks().1);
         let soap = seen.and_then(ScanResult::wish);
         let action = media.as_ref().and_then(|media| action(head, media));
         let of_action = action.and_then(|action| described.wish(action));
         Ok(Self {
-            preference: Preference::of(soap, &accept, &prefer, saves, of_action, default),
+            preference: Preference::from_sources(soap, &accept, &prefer, saves, of_action, default),
             accept,
             prefer,
             priorities: qos.and_then(QosBlock::priorities).cloned(),

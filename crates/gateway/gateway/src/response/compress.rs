@@ -282,7 +282,7 @@ fn facts(head: &Parts, length: Option<u64>, method: &Method) -> Reply {
         to_head: method == Method::HEAD,
         status: head.status.as_u16(),
         length: length.map(Size::from_bytes),
-        media: Media::of(headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes)),
+        media: Media::from_content_type(headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes)),
         is_coded: is_coded(field_lines(headers, CONTENT_ENCODING)),
         no_transform: forbids_transform(field_lines(headers, CACHE_CONTROL)),
         is_range: headers.contains_key(CONTENT_RANGE),

@@ -30,7 +30,7 @@ impl HostIndex {
             suffixes: HashMap::new(),
             any: 0..0,
         };
-        for (place, host) in hosts.enumerate() {
+        for (position, host) in hosts.enumerate() {
             let range = match host {
                 None => &mut index.any,
                 Some(host) => match host.strip_prefix("*.") {
@@ -39,21 +39,23 @@ impl HostIndex {
                 },
             };
             if range.start == range.end {
-                *range = place..place;
+                *range = position..position;
             }
-            assert_eq!(range.end, place, "routes of a host are not together");
-            range.end = place + 1;
+            assert_eq!(range.end, position, "routes of a host are not together");
+            range.end = position + 1;
         }
         (!index.exact.is_empty() || !index.suffixes.is_empty()).then_some(index)
     }
 
     /// Returns the positions of the routes for a Host field.
     pub(super) fn find(&self, host: Option<&str>) -> Range<usize> {
-        let found = host.and_then(normal_name).and_then(|name| self.of(&name));
+        let found = host
+            .and_then(normal_name)
+            .and_then(|name| self.range(&name));
         found.unwrap_or(&self.any).clone()
     }
 
-    fn of(&self, name: &str) -> Option<&Range<usize>> {
+    fn range(&self, name: &str) -> Option<&Range<usize>> {
         let of_suffix = || {
             let dots = name.match_indices('.').map(|(at, _)| at);
             let mut suffixes = dots.map(|at| &name[at + 1..]);

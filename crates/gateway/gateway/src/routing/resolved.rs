@@ -141,7 +141,7 @@ impl ResolvedConfig {
 
     /// The names of upstreams, once for each upstream.
     pub(crate) fn host_names(&self) -> impl Iterator<Item = Arc<HostName>> {
-        let targets = self.upstreams.iter().flat_map(|of| &of.targets);
+        let targets = self.upstreams.iter().flat_map(|route| &route.targets);
         targets.filter_map(|target| target.host_name.clone())
     }
 
@@ -165,7 +165,7 @@ impl ResolvedConfig {
 
     /// Mean of the recent reports of the upstreams. `None` without a report.
     pub(crate) fn reported_busy(&self, now: Instant) -> Option<f64> {
-        let targets = self.upstreams.iter().flat_map(|of| &of.targets);
+        let targets = self.upstreams.iter().flat_map(|route| &route.targets);
         let shares = targets.filter_map(|target| target.reported.within(REPORT, now));
         let shares: Vec<f64> = shares.collect();
         (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
@@ -185,7 +185,7 @@ fn describe(file: Option<&Path>) -> Result<Arc<Described>, ResolveError> {
 
 fn read_description(file: &Path) -> Result<Arc<Described>, DescriptionError> {
     let description = posthaste_soap::wsdl::read(&std::fs::read(file)?)?;
-    let described = Described::of(&description);
+    let described = Described::from_description(&description);
     if described.unknown() > 0 {
         return Err(DescriptionError::Unknown);
     }

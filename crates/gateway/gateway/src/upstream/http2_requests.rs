@@ -172,27 +172,27 @@ impl Upstreams {
         refused: Option<&Rc<Http2Connection>>,
     ) -> Result<Connected, UpstreamError> {
         let (target, endpoint, pool) = member.parts();
-        let turn = pool.http2.turn(self.connect).await?;
+        let opening = pool.http2.begin_opening(self.connect).await?;
         if let Some(lease) = pool.http2.take(mark, refused) {
             return Ok(Connected::Http2(lease));
         }
         if pool.http2.selects_http1() {
             // Another request has learned it meanwhile.
-            drop(turn);
+            drop(opening);
             let connection = self.connect(target, endpoint, mark, peer).await?;
             return Ok(Connected::Http1(Box::new(connection)));
         }
         let opened = match self.open_stream(target, endpoint, mark, peer).await {
             Ok(stream) => {
-                let limits = (pool.http2.limit(), self.max_fields);
-                start(target, stream, mark, limits).await
+                let limit = pool.http2.limit();
+                start(target, stream, mark, limit, self.max_fields).await
             }
             Err(error) => Err(error),
         };
         match opened {
             Ok(Ok(connection)) => {
                 endpoint.health.connected();
-                Ok(Connected::Http2(turn.opened(connection)))
+                Ok(Connected::Http2(opening.opened(connection)))
             }
             Ok(Err(connection)) => {
                 endpoint.health.connected();
@@ -200,7 +200,7 @@ impl Upstreams {
                 Ok(Connected::Http1(Box::new(connection)))
             }
             Err(failure) => {
-                turn.failed(&failure);
+                opening.failed(&failure);
                 if !failure.is_ours() && endpoint.health.failed() {
                     let (upstream, address) = (&target.name, endpoint.address);
                     tracing::warn!(upstream, %address, %failure, "left out for a while");
@@ -268,7 +268,8 @@ async fn start(
     target: &UpstreamTarget,
     stream: Stream,
     mark: Dscp,
-    (limit, max_fields): (usize, usize),
+    limit: usize,
+    max_fields: usize,
 ) -> Result<Result<Http2Connection, UpstreamConnection>, UpstreamError> {
     if !target.is_https() || stream.agreed_on_http2() {
         let connection = Http2Connection::new(stream, mark, limit).await;

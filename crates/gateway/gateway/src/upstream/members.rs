@@ -49,7 +49,7 @@ pub(super) struct Tried {
     /// Endpoints that took nothing of the request. It does not go there again.
     pub(super) failed: Vec<MemberKey>,
     /// Endpoints that got the request. They get it again only if there is no other.
-    pub(super) asked: Vec<MemberKey>,
+    pub(super) attempted: Vec<MemberKey>,
 }
 
 /// The identity of a member over changes of the list.
@@ -125,11 +125,11 @@ impl Members {
     pub(super) fn choose(&self, tried: &Tried) -> Option<Rc<Member>> {
         self.refresh();
         let has_failed = |member: &Member| tried.failed.contains(&member.key());
-        let was_asked = |member: &Member| tried.asked.contains(&member.key());
+        let was_attempted = |member: &Member| tried.attempted.contains(&member.key());
         let list = self.list.borrow();
         let chosen = self
             .least(&list, |member| {
-                member.endpoint.is_usable() && !has_failed(member) && !was_asked(member)
+                member.endpoint.is_usable() && !has_failed(member) && !was_attempted(member)
             })
             .or_else(|| {
                 self.least(&list, |member| {
@@ -142,7 +142,7 @@ impl Members {
                 })
             })?;
         // Further choices of a request do not count: with two members, each request would start at the same one.
-        if tried.failed.is_empty() && tried.asked.is_empty() {
+        if tried.failed.is_empty() && tried.attempted.is_empty() {
             self.next.set(chosen + 1);
         }
         Some(list[chosen].clone())
@@ -228,7 +228,7 @@ impl Members {
             for endpoint in target.endpoints().iter() {
                 let is_same = |member: &Rc<Member>| Arc::ptr_eq(&member.endpoint, endpoint);
                 list.push(match known.iter().position(is_same) {
-                    Some(place) => known.swap_remove(place),
+                    Some(index) => known.swap_remove(index),
                     None => Rc::new(Member {
                         index,
                         target: target.clone(),

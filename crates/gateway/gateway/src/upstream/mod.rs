@@ -243,7 +243,7 @@ impl Upstreams {
                 watch.end(&member, &sent, &self.targets, &self.metrics.upstreams);
             }
             if self.retries.is_some() {
-                tried.asked.push(member.key());
+                tried.attempted.push(member.key());
             }
             match sent {
                 Ok(reply) => return Ok((reply, &self.targets[member.index])),

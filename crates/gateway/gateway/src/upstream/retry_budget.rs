@@ -51,8 +51,8 @@ impl RetryBudget {
     /// Requests and retries of the window that ends now.
     fn recent(&self, now: Instant) -> (u64, u64) {
         let current = second(now);
-        let words = self.0.iter().map(|slot| slot.load(Relaxed));
-        let recent = words.filter(|word| age(current, *word) < WINDOW);
+        let slots = self.0.iter().map(|slot| slot.load(Relaxed));
+        let recent = slots.filter(|word| age(current, *word) < WINDOW);
         recent.fold((0, 0), |(requests, retries), word| {
             let (more, again) = counts(word);
             (requests + more, retries + again)

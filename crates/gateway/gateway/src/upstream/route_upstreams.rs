@@ -51,7 +51,7 @@ impl RouteUpstreams {
     /// have. Must be called before this is shared.
     pub(crate) fn remember(&mut self, known: &Self) {
         self.budget = known.budget.clone();
-        let rules = |of: &Self| of.ejector.as_ref().map(|ejector| ejector.rules.clone());
+        let rules = |route: &Self| route.ejector.as_ref().map(|ejector| ejector.rules.clone());
         let rules_stay = rules(self) == rules(known);
         if rules_stay {
             self.ejector = known.ejector.clone();

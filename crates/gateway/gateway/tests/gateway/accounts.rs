@@ -172,7 +172,7 @@ fn a_key_is_checked_named_in_the_log_and_not_forwarded() {
             reply.head
         );
     }
-    assert_eq!(origin.asked(), 2);
+    assert_eq!(origin.request_count(), 2);
     let forwards = text("key_field = \"X-Api-Key\"\nforward_key = true");
     gateway
         .reload(listening_as(&gateway, &origin, &forwards))
@@ -228,9 +228,9 @@ fn only_an_account_pays_and_each_payment_is_booked_once() {
         paid(&shop, &format!("{}Max-Price: 0.01 EUR\r\n", broker.field())),
         0
     );
-    for turn in 0..10 {
+    for round in 0..10 {
         // A reply that is cut off does not book twice.
-        broker.state.cuts_off.store(turn % 2 == 0, SeqCst);
+        broker.state.cuts_off.store(round % 2 == 0, SeqCst);
         wait_until("an account with a budget pays", || {
             let micros = paid(&shop, &broker.field());
             sum += micros;
@@ -322,11 +322,11 @@ fn paying_requests_get_slots_before_the_others() {
     wait_until("the account is known and the price has risen", || {
         get(&gateway, "/", &broker.field()).status == 200 && count("price ") > 0.0
     });
-    let before = origin.asked();
+    let before = origin.request_count();
     let ask = |name: &str, fields: &str| get(&gateway, &format!("/slow?{name}"), fields).status;
     thread::scope(|scope| {
         scope.spawn(|| assert_eq!(ask("first", &broker.field()), 200));
-        wait_until("the slot is taken", || origin.asked() > before);
+        wait_until("the slot is taken", || origin.request_count() > before);
         scope.spawn(|| assert_eq!(ask("without", ""), 200));
         let waiting = |tier: &str| count(&format!("tier_waiting{{tier=\"{tier}\""));
         wait_until("one waits for nothing", || waiting("unpaid") == 1.0);

@@ -6,7 +6,7 @@ use posthaste_gateway::{GatewayConfig, start};
 use serde_json::Value;
 
 use crate::support::{OK, TestOrigin, get};
-use crate::watching::told;
+use crate::watching::fetch_admin;
 
 const DASHBOARD: &str = include_str!("../../../../../deploy/grafana-gateway.json");
 const PAGE: &str = include_str!("../../../../../docs/reference/metrics.md");
@@ -76,7 +76,7 @@ fn families(keys: &str) -> BTreeMap<String, String> {
     );
     let gateway = start(GatewayConfig::read(&text).unwrap()).unwrap();
     get(&gateway, "/", "");
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     let types = text.lines().filter_map(|line| {
         let (name, kind) = line.strip_prefix("# TYPE ")?.split_once(' ')?;
         Some((name.to_owned(), kind.to_owned()))

@@ -21,14 +21,14 @@ fn busy(more: &str) -> Priced {
 #[test]
 fn only_requests_that_leave_compression_open_pay_less() {
     let shop = busy("");
-    let told = |fields: String| {
+    let answer = |fields: String| {
         let reply = shop.get(&fields);
-        let said = match reply.status {
+        let offer = match reply.status {
             200 => field(&reply.head, "price"),
             402 => field(&reply.head, "current-offer"),
             status => panic!("{status}: {fields}"),
         };
-        (reply.status, said.unwrap().to_owned())
+        (reply.status, offer.unwrap().to_owned())
     };
     let full = (402, "standard@1.00;price=\"1.00 eur\"".to_owned());
     let half = (402, "standard-open@0.50;price=\"0.50 eur\"".to_owned());
@@ -39,13 +39,13 @@ fn only_requests_that_leave_compression_open_pay_less() {
         "Accept-Encoding: br, identity\r\n",
     ] {
         assert_eq!(
-            told(format!("{open}Max-Price: 0.50 EUR\r\n")),
+            answer(format!("{open}Max-Price: 0.50 EUR\r\n")),
             paid("0.50 eur")
         );
-        assert_eq!(told(format!("{open}Max-Price: 0.49 EUR\r\n")), half);
+        assert_eq!(answer(format!("{open}Max-Price: 0.49 EUR\r\n")), half);
         for offer in ["standard-open@0.50", "standard@1.00"] {
             let selects = format!("{open}Selected-Offer: {offer}\r\n");
-            assert_eq!(told(selects), paid("0.50 eur"));
+            assert_eq!(answer(selects), paid("0.50 eur"));
         }
     }
     for other in [
@@ -57,13 +57,13 @@ fn only_requests_that_leave_compression_open_pay_less() {
         "",
         "Accept-Encoding: compress\r\nPrefer: compression=if-possible\r\n",
     ] {
-        assert_eq!(told(format!("{other}Max-Price: 0.99 EUR\r\n")), full);
+        assert_eq!(answer(format!("{other}Max-Price: 0.99 EUR\r\n")), full);
         assert_eq!(
-            told(format!("{other}Selected-Offer: standard-open@0.50\r\n")),
+            answer(format!("{other}Selected-Offer: standard-open@0.50\r\n")),
             full
         );
         assert_eq!(
-            told(format!("{other}Max-Price: 9 EUR\r\n")),
+            answer(format!("{other}Max-Price: 9 EUR\r\n")),
             paid("1.00 eur")
         );
     }
@@ -121,13 +121,16 @@ fn both_offers_and_the_outcome_of_the_client_are_reported() {
     let shop = busy("");
     shop.get(&format!("X-Client: ann\r\nMax-Price: 1 EUR\r\n{OPEN}"));
     let reply = get(&shop.gateway, "/.well-known/wsqos", "X-Client: ann\r\n");
-    let told: Value = serde_json::from_slice(&reply.body).unwrap();
-    assert_eq!(told["current"]["offer"], "standard@1.00", "{told}");
-    assert_eq!(told["open"]["offer"], "standard-open@0.50", "{told}");
-    assert_eq!(told["open"]["price"], "0.50 EUR", "{told}");
-    let yours = &told["you"][0];
-    assert_eq!(yours["offer"], "standard-open@0.50", "{told}");
-    assert_eq!(yours["served"], 1, "{told}");
+    let document: Value = serde_json::from_slice(&reply.body).unwrap();
+    assert_eq!(document["current"]["offer"], "standard@1.00", "{document}");
+    assert_eq!(
+        document["open"]["offer"], "standard-open@0.50",
+        "{document}"
+    );
+    assert_eq!(document["open"]["price"], "0.50 EUR", "{document}");
+    let yours = &document["you"][0];
+    assert_eq!(yours["offer"], "standard-open@0.50", "{document}");
+    assert_eq!(yours["served"], 1, "{document}");
 }
 
 #[test]

@@ -69,9 +69,9 @@ fn draining_and_its_end_are_logged_with_their_counts() {
     get(&gateway, "/", "");
     let (mut busy, idle) = (TestClient::new(&gateway), TestClient::new(&gateway));
     busy.send("GET /slow HTTP/1.1\r\nHost: s\r\n\r\n");
-    wait_until("the upstream is asked", || origin.asked() == 2);
+    wait_until("the upstream is asked", || origin.request_count() == 2);
     wait_until("two connections are open", || {
-        let page = crate::watching::told(&gateway, "/status").body;
+        let page = crate::watching::fetch_admin(&gateway, "/status").body;
         String::from_utf8(page)
             .unwrap()
             .contains("2 connections open, 1 requests in service")
@@ -105,7 +105,7 @@ fn readiness_fails_before_the_port_closes() {
     let origin = TestOrigin::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned());
     let gateway = start(config(&[origin.address], "drain.delay = \"7s\"")).unwrap();
     let ready = || {
-        let reply = crate::watching::told(&gateway, "/healthz");
+        let reply = crate::watching::fetch_admin(&gateway, "/healthz");
         (reply.status, String::from_utf8(reply.body).unwrap())
     };
     assert_eq!(ready(), (200, "ok\n".to_owned()));

@@ -9,12 +9,12 @@ use tempfile::NamedTempFile;
 
 use crate::priced::{DEAR, metrics};
 use crate::support::{TestOrigin, config, field, get, wait_until};
-use crate::watching::told;
+use crate::watching::fetch_admin;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nX-Busy: 1.0\r\nContent-Length: 2\r\n\r\nok";
 
 fn status_page(gateway: &posthaste_gateway::RunningGateway) -> String {
-    String::from_utf8(told(gateway, "/status").body).unwrap()
+    String::from_utf8(fetch_admin(gateway, "/status").body).unwrap()
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn clients_and_brokers_see_nothing_of_prices() {
     assert_eq!(count("quoted_per_second "), 0.0);
     // The upstream answers requests for the page.
     assert_eq!(get(&gateway, "/.well-known/wsqos", "").body, b"ok");
-    assert_eq!(broker.asked(), 0);
+    assert_eq!(broker.request_count(), 0);
     // The price that the dry run has found applies from its end on.
     gateway.reload(with(false)).unwrap();
     let refused = get(&gateway, "/", "");
@@ -127,7 +127,7 @@ fn clients_and_brokers_see_nothing_of_prices() {
             .unwrap()
             .starts_with("standard@1.00")
     );
-    wait_until("the offer is published", || broker.asked() > 0);
+    wait_until("the offer is published", || broker.request_count() > 0);
 }
 
 fn answer() -> String {
@@ -188,7 +188,7 @@ fn a_dry_run_forwards_replies_unchanged_and_counts_decisions() {
         wait_until("an optional reply would be compressed", || {
             let reply = get(&gateway, "/", "Accept-Encoding: gzip\r\n");
             assert_eq!(field(&reply.head, "content-encoding"), None);
-            let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+            let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
             text.contains(&format!("would_compress_total{{reason=\"{reason}\"}}"))
         });
         gateway.reload(with(false)).unwrap();

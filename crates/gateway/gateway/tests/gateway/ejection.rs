@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use posthaste_gateway::{GatewayConfig, RunningGateway, start};
 
 use crate::support::{TestClient, TestOrigin, config, get, wait_until};
-use crate::watching::{told, value};
+use crate::watching::{fetch_admin, value};
 
 /// An upstream with a status and a response time that the test changes.
 struct Scripted {
@@ -41,8 +41,8 @@ impl Scripted {
         }
     }
 
-    fn asked(&self) -> usize {
-        self.origin.asked()
+    fn request_count(&self) -> usize {
+        self.origin.request_count()
     }
 }
 
@@ -62,7 +62,7 @@ fn gateway(upstreams: &[&Scripted], rules: &str) -> RunningGateway {
 }
 
 fn ejections(gateway: &RunningGateway, outcome: &str) -> f64 {
-    let text = String::from_utf8(told(gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(gateway, "/metrics").body).unwrap();
     let start = format!("posthaste_gateway_ejections_total{{outcome=\"{outcome}\"}}");
     value(&text, &start)
 }
@@ -70,7 +70,7 @@ fn ejections(gateway: &RunningGateway, outcome: &str) -> f64 {
 /// The states of the upstreams in `/status.json`, in their order.
 fn states(gateway: &RunningGateway) -> Vec<String> {
     let document: serde_json::Value =
-        serde_json::from_slice(&told(gateway, "/status.json").body).unwrap();
+        serde_json::from_slice(&fetch_admin(gateway, "/status.json").body).unwrap();
     let rows = document["upstreams"].as_array().unwrap().iter();
     rows.map(|row| {
         assert_eq!(row["addresses"][0]["state"], row["state"]);
@@ -89,14 +89,14 @@ fn an_address_that_fails_in_a_row_is_ejected_for_a_time() {
     let (bad, well) = (Scripted::start(500), Scripted::start(200));
     let gateway = gateway(&[&bad, &well], "failures = 3\ntime = \"2s\"");
     statuses(&gateway, 6);
-    assert_eq!(bad.asked(), 3);
+    assert_eq!(bad.request_count(), 3);
     let ejected = Instant::now();
     assert_eq!(states(&gateway), ["ejected", "up"]);
     assert_eq!(ejections(&gateway, "failures"), 1.0);
-    let page = String::from_utf8(told(&gateway, "/status").body).unwrap();
+    let page = String::from_utf8(fetch_admin(&gateway, "/status").body).unwrap();
     let cell = "<td class=\"ejected\">ejected</td>";
     assert!(page.contains(cell), "{page}");
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     let up = format!(
         "posthaste_gateway_upstream_up{{route=\"/\",upstream=\"{}\"}}",
         bad.origin.address
@@ -105,12 +105,12 @@ fn an_address_that_fails_in_a_row_is_ejected_for_a_time() {
     let replies = statuses(&gateway, 10);
     if ejected.elapsed() < Duration::from_secs(1) {
         assert_eq!(replies, [200; 10]);
-        assert_eq!(bad.asked(), 3);
+        assert_eq!(bad.request_count(), 3);
     }
     bad.status.store(200, SeqCst);
     wait_until("it is asked again", || {
         get(&gateway, "/", "");
-        bad.asked() > 3
+        bad.request_count() > 3
     });
     assert!(ejected.elapsed() > Duration::from_millis(1900));
     assert_eq!(states(&gateway), ["up", "up"]);
@@ -126,7 +126,7 @@ fn a_success_ends_a_row_of_failures() {
         bad.status.store(200, SeqCst);
         statuses(&gateway, 2);
     }
-    assert_eq!(bad.asked(), 9);
+    assert_eq!(bad.request_count(), 9);
     assert_eq!(ejections(&gateway, "failures"), 0.0);
 }
 
@@ -183,7 +183,7 @@ fn ejected_addresses_serve_if_no_other_can_be_connected_to() {
     for _ in 0..6 {
         assert_eq!(get(&gateway, "/", "").status, 500);
     }
-    assert_eq!(bad.asked(), 6);
+    assert_eq!(bad.request_count(), 6);
     assert_eq!(ejections(&gateway, "failures"), 1.0);
 }
 
@@ -211,8 +211,8 @@ fn a_far_slower_address_is_ejected_and_returns() {
     wait_until("it is ejected", || ejections(&gateway, "slow") >= 1.0);
     all[2].millis.store(0, SeqCst);
     wait_until("it is out", || states(&gateway)[2] == "ejected");
-    let asked = all[2].asked();
-    wait_until("it is asked again", || all[2].asked() > asked + 10);
+    let before = all[2].request_count();
+    wait_until("it is asked again", || all[2].request_count() > before + 10);
     for client in clients {
         client.join().unwrap();
     }

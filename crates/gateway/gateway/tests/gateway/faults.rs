@@ -201,7 +201,7 @@ fn an_early_reply_arrives_despite_a_reset_behind_it() {
     });
     let gateway = gateway(&origin);
     let body = vec![b'x'; 5_000_000];
-    for turn in 0..20 {
+    for round in 0..20 {
         let mut client = TestClient::new(&gateway);
         let head = format!(
             "POST / HTTP/1.1\r\nHost: s\r\nContent-Length: {}\r\n\r\n",
@@ -211,7 +211,7 @@ fn an_early_reply_arrives_despite_a_reset_behind_it() {
         let upload = body.clone();
         let sending = std::thread::spawn(move || drop(stream.write_all(&upload)));
         let reply = client.reply(false).unwrap();
-        assert_eq!((reply.status, &*reply.body), (401, &b"auth"[..]), "{turn}");
+        assert_eq!((reply.status, &*reply.body), (401, &b"auth"[..]), "{round}");
         sending.join().unwrap();
     }
 }
@@ -329,7 +329,7 @@ fn replies_broken_after_the_head_are_counted() {
     client.wait_for_some();
     seen.tell();
     assert!(!client.reply(false).unwrap().whole);
-    let metrics = crate::watching::told(&gateway, "/metrics").body;
+    let metrics = crate::watching::fetch_admin(&gateway, "/metrics").body;
     let metrics = String::from_utf8(metrics).unwrap();
     assert!(
         metrics.contains("upstream_failures_total{kind=\"broken\"} 1.0"),
@@ -387,7 +387,7 @@ fn a_client_that_vanishes_takes_its_request_along() {
     let gateway = gateway(&origin);
     let mut client = TestClient::new(&gateway);
     client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
-    wait_until("the upstream is asked", || origin.asked() == 1);
+    wait_until("the upstream is asked", || origin.request_count() == 1);
     drop(client);
     assert_eq!(seen.recv_timeout(crate::support::PATIENCE), Ok(true));
 }
@@ -407,7 +407,7 @@ fn a_request_that_changes_something_is_not_repeated() {
     client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 1\r\n\r\nx");
     // The client sees that of its own kept connection, and may repeat the request.
     assert!(client.rest().is_empty());
-    assert_eq!(origin.asked(), 2);
+    assert_eq!(origin.request_count(), 2);
     let mut client = TestClient::new(&gateway);
     client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
     assert_eq!(client.reply(false).unwrap().status, 200);
@@ -417,7 +417,7 @@ fn a_request_that_changes_something_is_not_repeated() {
         200,
         "asked again, on a new connection"
     );
-    assert_eq!(origin.asked(), 5);
+    assert_eq!(origin.request_count(), 5);
 }
 
 #[test]
@@ -443,7 +443,7 @@ fn unanswerable_requests_are_not_tried_on_every_connection() {
             assert_eq!(client.reply(false).unwrap().status, 200);
         }
         assert_eq!(get(&gateway, "/bad", "").status, 502);
-        assert_eq!(origin.asked() - LINES, most, "{answer:?}");
+        assert_eq!(origin.request_count() - LINES, most, "{answer:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use posthaste_gateway::start;
 
 use crate::support::{TestClient, TestOrigin, config, field, gateway, get};
-use crate::watching::{told, value};
+use crate::watching::{fetch_admin, value};
 
 const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Type: text/plain\r\n\r\nhello";
 
@@ -73,7 +73,7 @@ fn those_before_us_stay_in_the_list_and_cookies_stay_as_sent() {
     let fields = "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2\r\nCookie: a=1\r\nCookie: b=2\r\n";
     get(&gateway, "/", fields);
     let request = origin.last_request().to_lowercase();
-    let of = |name: &str| -> Vec<_> {
+    let values = |name: &str| -> Vec<_> {
         let lines = request.lines().filter_map(|line| line.split_once(": "));
         lines
             .filter(|(key, _)| *key == name)
@@ -81,10 +81,10 @@ fn those_before_us_stay_in_the_list_and_cookies_stay_as_sent() {
             .collect()
     };
     assert_eq!(
-        of("x-forwarded-for"),
+        values("x-forwarded-for"),
         ["192.0.2.1", "192.0.2.2", "127.0.0.1"]
     );
-    assert_eq!(of("cookie"), ["a=1", "b=2"]);
+    assert_eq!(values("cookie"), ["a=1", "b=2"]);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn one_connection_to_the_upstream_serves_many_requests() {
                 assert!(client.reply(false).unwrap().body.starts_with(b"hello"));
             }
         }
-        assert_eq!(origin.asked(), 25);
+        assert_eq!(origin.request_count(), 25);
         assert_eq!(origin.connections.load(SeqCst), 1);
     }
 }
@@ -158,7 +158,7 @@ fn a_crowd_goes_on_to_an_upstream_that_waits_for_all_of_it() {
         assert_eq!(client.reply(false).unwrap().status, 200);
     }
     // All except the 32 that get permits at once.
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     assert_eq!(value(&text, "posthaste_gateway_queued_total"), 68.0);
 }
 
@@ -302,17 +302,17 @@ fn the_less_busy_upstream_is_asked_and_a_dead_one_is_left_out() {
     let gateway = posthaste_gateway::start(config(&all, "")).unwrap();
     let mut first = TestClient::new(&gateway);
     first.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
-    crate::support::wait_until("the slow one is asked", || slow.asked() == 1);
+    crate::support::wait_until("the slow one is asked", || slow.request_count() == 1);
     for _ in 0..5 {
         get(&gateway, "/", "");
     }
-    assert_eq!((slow.asked(), fast.asked()), (1, 5));
+    assert_eq!((slow.request_count(), fast.request_count()), (1, 5));
 
     let gateway = posthaste_gateway::start(config(&[dead, fast.address], "")).unwrap();
     let statuses: Vec<_> = (0..10).map(|_| get(&gateway, "/", "").status).collect();
     // Requests of which nothing was sent go to the next upstream.
     assert_eq!(statuses, [200; 10]);
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     let up = |at| {
         let name = format!("posthaste_gateway_upstream_up{{route=\"/\",upstream=\"{at}\"}}");
         value(&text, &name)
@@ -405,11 +405,11 @@ fn a_route_is_found_however_its_characters_are_spelled() {
             "it goes on as it came"
         );
     }
-    assert_eq!((open.asked(), kept.asked()), (0, 6));
+    assert_eq!((open.request_count(), kept.request_count()), (0, 6));
     for path in ["/a/../b", "//b", "/b%2Fc", "/account.", "/accountant/.."] {
         assert_eq!(get(&gateway, path, "").status, 200, "{path}");
     }
-    assert_eq!((open.asked(), kept.asked()), (5, 6));
+    assert_eq!((open.request_count(), kept.request_count()), (5, 6));
 }
 
 /// An upstream could read each of these as a path of the other route.
@@ -432,7 +432,7 @@ fn no_path_leads_out_of_its_route_or_into_another() {
         let reply = get(&gateway, path, "");
         assert_eq!(reply.status, 400, "{path}");
     }
-    assert_eq!((open.asked(), kept.asked()), (0, 0));
+    assert_eq!((open.request_count(), kept.request_count()), (0, 0));
 }
 
 #[test]
@@ -458,7 +458,7 @@ fn a_health_check_leaves_an_upstream_out_and_takes_it_back() {
     );
     let gateway =
         posthaste_gateway::start(posthaste_gateway::GatewayConfig::read(&text).unwrap()).unwrap();
-    let asked = |origin: &TestOrigin| {
+    let requests = |origin: &TestOrigin| {
         let requests = origin.requests.lock().unwrap();
         requests
             .iter()
@@ -471,20 +471,20 @@ fn a_health_check_leaves_an_upstream_out_and_takes_it_back() {
     );
     crate::support::wait_until("two checks have failed", || {
         assert_eq!(get(&gateway, "/x", "").status, 200);
-        let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+        let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
         value(&text, &is_up) == 0.0
     });
-    let before = asked(&sick);
+    let before = requests(&sick);
     for _ in 0..10 {
         assert_eq!(get(&gateway, "/x", "").status, 200);
     }
-    assert_eq!(asked(&sick), before);
+    assert_eq!(requests(&sick), before);
     well.store(true, SeqCst);
     crate::support::wait_until("it is asked again", || {
         get(&gateway, "/x", "");
-        asked(&sick) > before
+        requests(&sick) > before
     });
-    assert!(asked(&other) >= 10);
+    assert!(requests(&other) >= 10);
 }
 
 #[test]

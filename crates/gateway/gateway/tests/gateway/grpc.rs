@@ -170,7 +170,7 @@ fn a_deadline_ends_a_call_in_every_phase() {
         let timeout = |value: &'static str| [GRPC, ("grpc-timeout", value)];
         let reply = client.call("/", &timeout("0m"), MESSAGE).await.unwrap();
         assert!(is_refusal(&reply, "4"), "{reply:?}");
-        assert_eq!(origin.asked(), 0, "it is refused on arrival");
+        assert_eq!(origin.request_count(), 0, "it is refused on arrival");
 
         let reply = client.call("/", &timeout("100m"), MESSAGE).await.unwrap();
         assert!(is_refusal(&reply, "4"), "{reply:?}");
@@ -217,7 +217,7 @@ fn valid_deadlines_are_forwarded_and_malformed_ones_refused() {
             assert!(is_refusal(&reply, "13"), "{bad}: {reply:?}");
         }
     });
-    assert_eq!(origin.asked(), 2);
+    assert_eq!(origin.request_count(), 2);
 }
 
 #[test]
@@ -263,11 +263,11 @@ fn a_message_is_forwarded_as_soon_as_it_arrives() {
         let seen = seen.clone();
         async move {
             let mut stream = call.reply(&[GRPC]);
-            for turn in 1..=3 {
+            for round in 1..=3 {
                 stream
                     .send_data(Bytes::from_static(MESSAGE), false)
                     .unwrap();
-                until("the client has it", || seen.load(SeqCst) == turn).await;
+                until("the client has it", || seen.load(SeqCst) == round).await;
             }
             stream
                 .send_trailers(fields(&[("grpc-status", "0")]))
@@ -302,5 +302,5 @@ fn a_route_without_http2_names_the_key() {
         let message = reply.field("grpc-message");
         assert!(message.contains("protocol = \"http2\""), "{message}");
     });
-    assert_eq!(origin.asked(), 0);
+    assert_eq!(origin.request_count(), 0);
 }

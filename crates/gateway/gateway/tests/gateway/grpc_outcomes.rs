@@ -70,7 +70,7 @@ fn a_deadline_does_not_eject() {
             client.call("/", &with, "").await.unwrap();
         }
     });
-    assert!(silent.asked() >= 4, "{}", silent.asked());
+    assert!(silent.request_count() >= 4, "{}", silent.request_count());
     let counter = "ejections_total{outcome=\"failures\"}";
     assert_eq!(metric(&gateway, counter), 0.0);
 }
@@ -95,8 +95,8 @@ fn grpc_failure_statuses_eject_and_request_errors_do_not() {
         });
         let counter = "ejections_total{outcome=\"failures\"}";
         assert_eq!(metric(&gateway, counter), count, "{status}");
-        let asked = if count > 0.0 { 3 } else { 6 };
-        assert_eq!(failing.asked(), asked, "{status}");
+        let expected = if count > 0.0 { 3 } else { 6 };
+        assert_eq!(failing.request_count(), expected, "{status}");
     }
 }
 

@@ -8,11 +8,11 @@ use posthaste_gateway::{RunningGateway, start};
 
 use crate::http2_support::{Http2Origin, http2_config};
 use crate::support::{TestOrigin, config, wait_until};
-use crate::watching::told;
+use crate::watching::fetch_admin;
 
 /// The state of the only upstream.
 fn state(gateway: &RunningGateway) -> String {
-    let document = told(gateway, "/status.json").body;
+    let document = fetch_admin(gateway, "/status.json").body;
     let document: serde_json::Value = serde_json::from_slice(&document).unwrap();
     let state = &document["upstreams"][0]["state"];
     state.as_str().unwrap().to_owned()
@@ -116,7 +116,7 @@ fn successes_in_a_row_return_an_address_to_use() {
     wait_until("it is excluded", || state(&gateway) == "out");
     wait_until("checks pass and fail in turn", || {
         assert_ne!(state(&gateway), "up");
-        origin.asked() > 10
+        origin.request_count() > 10
     });
     steady_from.store(0, SeqCst);
     wait_until("it is in use again", || state(&gateway) == "up");

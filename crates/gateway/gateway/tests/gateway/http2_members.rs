@@ -36,7 +36,7 @@ fn health_checks_speak_http2() {
     config.routes[0].health.every = "300ms".parse().unwrap();
     config.routes[0].health.failures = 1;
     let gateway = start(config).unwrap();
-    wait_until("checks arrive", || origin.asked() > 2);
+    wait_until("checks arrive", || origin.request_count() > 2);
     wait_until("it is used", || get(&gateway, "/", "").status == 200);
     is_well.store(false, SeqCst);
     wait_until("it is excluded", || get(&gateway, "/", "").status == 503);

@@ -5,7 +5,7 @@ use posthaste_gateway::{GatewayConfig, start};
 
 use crate::http2_support::{Http2Client, Http2Origin, http2_config, run};
 use crate::support::{OK, TestClient, TestOrigin, field, gateway};
-use crate::watching::told;
+use crate::watching::fetch_admin;
 
 /// HTTP/2 forbids some of them, and the request must end nevertheless.
 #[test]
@@ -45,8 +45,8 @@ fn a_host_that_http2_cannot_carry_is_the_fault_of_the_client() {
         let wanted = if host == "shop" { 200 } else { 400 };
         assert_eq!(reply.unwrap().status, wanted, "{host}");
     }
-    assert_eq!(origin.asked(), 1);
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    assert_eq!(origin.request_count(), 1);
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     let counts = [
         "gateway_upstream_failures_total{",
         "gateway_ejections_total{",

@@ -111,7 +111,7 @@ impl Http2Origin {
         origin
     }
 
-    pub(crate) fn asked(&self) -> usize {
+    pub(crate) fn request_count(&self) -> usize {
         self.requests.lock().unwrap().len()
     }
 
@@ -403,10 +403,10 @@ impl<F: Future<Output: 'static> + 'static> hyper::rt::Executor<F> for LocalExecu
 }
 
 /// Waits until `holds`, while the event loop runs.
-pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn until(event: &str, mut holds: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(start.elapsed() < PATIENCE, "in vain: {event}");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
 }

@@ -17,11 +17,11 @@ use crate::http2_support::{
     receive, run, send_all, until,
 };
 use crate::support::{TestClient, TestOrigin, field, get, wait_until};
-use crate::watching::{told, value};
+use crate::watching::{fetch_admin, value};
 
 /// A metric of the gateway.
 pub(crate) fn metric(gateway: &RunningGateway, name: &str) -> f64 {
-    let text = String::from_utf8(told(gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(gateway, "/metrics").body).unwrap();
     value(&text, &format!("posthaste_gateway_{name}"))
 }
 
@@ -166,7 +166,7 @@ fn a_refused_request_goes_to_another_connection_with_its_body() {
         stream
             .send_data(Bytes::from_static(b"first "), false)
             .unwrap();
-        until("the upstream has refused", || origin.asked() == 2).await;
+        until("the upstream has refused", || origin.request_count() == 2).await;
         stream
             .send_data(Bytes::from_static(b"second"), false)
             .unwrap();
@@ -194,7 +194,7 @@ fn a_body_too_long_to_be_kept_is_not_repeated() {
         send_all(&mut stream, vec![7; 66 << 10].into()).await;
         assert_eq!(complete(reply).await.unwrap().status, 502);
     });
-    assert_eq!(origin.asked(), 1);
+    assert_eq!(origin.request_count(), 1);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn after_goaway_a_connection_only_finishes_its_requests() {
         let mut client = Http2Client::new(&gateway).await;
         let mut other = client.clone();
         let first = tokio::task::spawn_local(async move { other.get("/").await.unwrap().body });
-        until("the first is there", || origin.asked() == 1).await;
+        until("the first is there", || origin.request_count() == 1).await;
         // Until the gateway has received the GOAWAY, requests may still go to the first connection.
         until("a new connection is used", || {
             origin.connections.load(SeqCst) == 2 || {
@@ -336,7 +336,10 @@ fn a_client_that_gives_up_resets_the_stream_of_the_upstream() {
                     .unwrap();
                 let reply = tokio::task::spawn_local(reply);
                 let before = expected;
-                until("the upstream has it", || origin.asked() == before + 1).await;
+                until("the upstream has it", || {
+                    origin.request_count() == before + 1
+                })
+                .await;
                 if path == "/streaming" {
                     let _ = tokio::time::timeout(Duration::from_millis(300), reply).await;
                 }
@@ -369,11 +372,11 @@ fn stream_directions_can_alternate_and_pause() {
         let mut client = Http2Client::new(&gateway).await;
         let (reply, mut stream) = client.post("/", &[]);
         let mut body = reply.await.unwrap().into_body();
-        for turn in 0..20 {
-            let piece = Bytes::from(format!("piece {turn}"));
+        for round in 0..20 {
+            let piece = Bytes::from(format!("piece {round}"));
             stream.send_data(piece.clone(), false).unwrap();
             assert_eq!(next(&mut body).await, piece);
-            if turn == 10 {
+            if round == 10 {
                 tokio::time::sleep(Duration::from_millis(1500)).await;
             }
         }
@@ -495,11 +498,11 @@ fn a_lost_connection_repeats_only_safe_requests() {
     let gateway = origin.gateway("");
     assert_eq!(get(&gateway, "/", "").body, b"ok");
     assert_eq!(get(&gateway, "/", "").body, b"ok", "it is sent again");
-    assert_eq!(origin.asked(), 3);
+    assert_eq!(origin.request_count(), 3);
     let mut client = TestClient::new(&gateway);
     client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 1\r\n\r\nx");
     assert_eq!(client.reply(false).unwrap().status, 502);
-    assert_eq!(origin.asked(), 4);
+    assert_eq!(origin.request_count(), 4);
 }
 
 /// Writes a certificate for localhost and returns its TLS configuration for a server of these protocols.

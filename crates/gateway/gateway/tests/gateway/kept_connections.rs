@@ -33,7 +33,7 @@ fn first_requests_avoid_kept_connections_that_may_close() {
         // The new connection takes the place of the kept one.
         wait_until("the kept one is closed", || ended.load(SeqCst) == number);
     }
-    assert_eq!(origin.asked(), 7);
+    assert_eq!(origin.request_count(), 7);
 }
 
 /// Upstreams that keep their connections get no further ones.

@@ -22,7 +22,7 @@ use tokio::task::spawn_local;
 
 use crate::http2_support::{LocalExecutor, block_on};
 use crate::support::{OK, PATIENCE, TestClient, TestOrigin, config, field, wait_until};
-use crate::watching::{told, value};
+use crate::watching::{fetch_admin, value};
 
 /// A folder with certificates, keys and authorities, and the key of the authority.
 struct CertificateFolder {
@@ -190,7 +190,7 @@ fn last_field(origin: &TestOrigin, name: &str) -> Option<String> {
 }
 
 fn count(gateway: &RunningGateway, metric: &str) -> f64 {
-    let text = String::from_utf8(told(gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(gateway, "/metrics").body).unwrap();
     value(&text, &format!("posthaste_gateway_{metric}"))
 }
 
@@ -256,7 +256,7 @@ fn plain_requests_are_redirected_to_the_same_url_with_https() {
     let location = format!("https://shop.example:{port}/a?b");
     assert_eq!(reply.headers()["location"], location);
     assert_eq!(count(&gateway, "redirected_total"), redirected + 1.0);
-    assert_eq!(origin.asked(), 0);
+    assert_eq!(origin.request_count(), 0);
 }
 
 #[test]

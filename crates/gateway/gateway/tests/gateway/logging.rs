@@ -100,20 +100,23 @@ fn a_line_has_the_facts_of_its_request_and_reply() {
         assert_eq!(line[key], value, "{key}");
     }
     let phases = line["phases"].as_object().unwrap();
-    let of = |phase: &str| {
+    let time = |phase: &str| {
         phases[phase]
             .as_f64()
             .unwrap_or_else(|| panic!("no {phase}"))
     };
     let parts: f64 = ["receive", "queue", "upstream", "compress", "body"]
-        .map(of)
+        .map(time)
         .iter()
         .sum();
-    assert!(of("upstream") > 0.0);
+    assert!(time("upstream") > 0.0);
     // Only rounding is between them.
-    assert!((parts - of("total")).abs() < 0.001, "{phases:?}");
+    assert!((parts - time("total")).abs() < 0.001, "{phases:?}");
     let head = line["milliseconds"].as_f64().unwrap();
-    assert!((head + of("body") - of("total")).abs() < 0.001, "{line}");
+    assert!(
+        (head + time("body") - time("total")).abs() < 0.001,
+        "{line}"
+    );
 }
 
 #[test]
@@ -296,7 +299,7 @@ fn a_request_whose_client_leaves_before_the_reply_has_a_line() {
     let logged = Logged::start(&origin, "");
     let mut client = TestClient::new(&logged.gateway);
     client.send("GET /slow HTTP/1.1\r\nHost: s\r\n\r\n");
-    wait_until("the upstream is asked", || origin.asked() == 1);
+    wait_until("the upstream is asked", || origin.request_count() == 1);
     drop(client);
     let line = &logged.values(1)[0];
     signal.tell();

@@ -12,7 +12,7 @@ use seccompiler::{
 
 use crate::priced::{Priced, promise};
 use crate::support::{ReceivedReply, TestClient, TestOrigin, field, get};
-use crate::watching::told;
+use crate::watching::fetch_admin;
 
 const REPLY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nbooks";
 
@@ -64,21 +64,24 @@ fn whoever_is_first_to_ask_decides() {
     );
     let prefer = "Prefer: mark=0x0a\r\n";
     assert_eq!(decided(&gateway, "/marked", prefer), "af11; prefer");
-    let asked = |priorities: &str| {
+    let decision = |priorities: &str| {
         let reply = TestClient::new(&gateway)
             .send(call(priorities))
             .reply(false);
         decision(&reply.unwrap()).unwrap().to_owned()
     };
-    assert_eq!(asked("<throughput>0</throughput>"), "af11; soap-header");
-    assert_eq!(asked("<throughput>10</throughput>"), "default; soap-header");
-    assert_eq!(asked("<throughput>11</throughput>"), "af12; prefer");
+    assert_eq!(decision("<throughput>0</throughput>"), "af11; soap-header");
+    assert_eq!(
+        decision("<throughput>10</throughput>"),
+        "default; soap-header"
+    );
+    assert_eq!(decision("<throughput>11</throughput>"), "af12; prefer");
     assert!(
         origin.last_request().contains("<throughput>11<"),
         "the message goes on as it came"
     );
 
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     for line in [
         "marks_total{mark=\"cs2\",origin=\"route\"} 1.0",
         "marks_total{mark=\"af11\",origin=\"soap-header\"} 1.0",
@@ -111,7 +114,7 @@ fn nobody_gets_more_than_is_allowed() {
         decided(&gateway, "/", "Prefer: mark=af11\r\n"),
         "af11; prefer"
     );
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     assert!(
         text.contains("mark_events_total{event=\"denied\"} 2.0"),
         "{text}"
@@ -124,7 +127,7 @@ fn a_gateway_that_does_not_mark_says_nothing() {
     let gateway = crate::support::gateway(&origin);
     let reply = get(&gateway, "/", "Prefer: mark=ef, mark-reason\r\n");
     assert_eq!((reply.status, decision(&reply)), (200, None));
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     assert!(
         text.contains("mark_events_total{event=\"set\"} 0.0"),
         "{text}"
@@ -144,7 +147,7 @@ fn a_table_of_ones_own_is_read_and_refused_by_its_place() {
         .reply(false)
         .unwrap();
     assert_eq!(decision(&reply), Some("va; soap-header"));
-    for (wrong, words) in [
+    for (wrong, message) in [
         (
             "table = [{ delay = \"0..11\", mark = \"ef\" }]",
             "from 0 to 10",
@@ -160,7 +163,7 @@ fn a_table_of_ones_own_is_read_and_refused_by_its_place() {
         let text = format!("listen = \"127.0.0.1:0\"\n[marking]\n{wrong}");
         let error = GatewayConfig::read(&text).unwrap_err().to_string();
         assert!(
-            error.starts_with("line 3, ") && error.contains(words),
+            error.starts_with("line 3, ") && error.contains(message),
             "{error}"
         );
     }
@@ -191,7 +194,7 @@ fn replies_are_sent_unmarked_if_the_kernel_refuses_marks() {
             let reply = get(&gateway, "/", "Prefer: mark=ef\r\n");
             assert_eq!((reply.status, &reply.body[..]), (200, &b"books"[..]));
         }
-        let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+        let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
         // Each reply had its own connection; all requests shared one connection to the upstream.
         for line in ["set\"} 0.0", "refused\"} 3.0", "upstream-refused\"} 1.0"] {
             let line = format!("posthaste_gateway_mark_events_total{{event=\"{line}");

@@ -9,7 +9,7 @@ use posthaste_gateway::{GatewayConfig, RunningGateway, check, start};
 
 use crate::dns::{Answer, TestNameServer};
 use crate::support::{PATIENCE, TestClient, TestOrigin, get, wait_until};
-use crate::watching::{told, value};
+use crate::watching::{fetch_admin, value};
 
 const NAME: &str = "shop.test";
 
@@ -64,7 +64,7 @@ fn named(server: &TestNameServer, port: u16, bounds: &str) -> RunningGateway {
 
 /// Resolutions after the first with this outcome.
 fn resolutions(gateway: &RunningGateway, outcome: &str) -> f64 {
-    let text = String::from_utf8(told(gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(gateway, "/metrics").body).unwrap();
     let end = format!("outcome=\"{outcome}\"}}");
     let is_it = |line: &&str| line.contains("upstream_resolutions_total{") && line.contains(&end);
     let line = text.lines().find(is_it).unwrap();
@@ -74,7 +74,7 @@ fn resolutions(gateway: &RunningGateway, outcome: &str) -> f64 {
 /// The addresses of the first upstream in `/status.json`, with their states.
 fn addresses(gateway: &RunningGateway) -> Vec<(String, String)> {
     let document: serde_json::Value =
-        serde_json::from_slice(&told(gateway, "/status.json").body).unwrap();
+        serde_json::from_slice(&fetch_admin(gateway, "/status.json").body).unwrap();
     let rows = document["upstreams"][0]["addresses"].as_array().unwrap();
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     rows.iter()
@@ -145,20 +145,25 @@ fn requests_follow_changing_addresses_and_none_is_lost() {
     config.threads = 2;
     let gateway = start(config).unwrap();
     let traffic = Traffic::start(&gateway);
-    wait_until("the first is asked", || origins[0].asked() > 100);
-    assert_eq!(origins[1].asked(), 0);
+    wait_until("the first is asked", || origins[0].request_count() > 100);
+    assert_eq!(origins[1].request_count(), 0);
     server.set(NAME, answer(1, &[local(3), local(2)]));
-    wait_until("the second is asked, too", || origins[1].asked() > 100);
+    wait_until("the second is asked, too", || {
+        origins[1].request_count() > 100
+    });
     for (stays, goes) in [(1, 0), (0, 1)] {
         let last = [2, 3][stays];
         server.set(NAME, answer(1, &[local(last)]));
         // The time to live, and one second.
         std::thread::sleep(Duration::from_millis(2000));
-        let (before, others) = (origins[goes].asked(), origins[stays].asked());
+        let (before, others) = (
+            origins[goes].request_count(),
+            origins[stays].request_count(),
+        );
         wait_until("the other is asked", || {
-            origins[stays].asked() > others + 200
+            origins[stays].request_count() > others + 200
         });
-        assert_eq!(origins[goes].asked(), before);
+        assert_eq!(origins[goes].request_count(), before);
         assert_eq!(addresses(&gateway).len(), 1);
     }
     traffic.end();
@@ -181,7 +186,7 @@ fn no_request_is_lost_while_names_and_settings_keep_changing() {
         let last = if turns / 40 % 2 == 0 { 2 } else { 3 };
         server.set(NAME, answer(0, &[local(last)]));
         gateway.reload(config.clone()).unwrap();
-        turns >= 200 && origins.iter().all(|origin| origin.asked() > 200)
+        turns >= 200 && origins.iter().all(|origin| origin.request_count() > 200)
     });
     traffic.end();
 }
@@ -196,10 +201,10 @@ fn addresses_of_one_name_share_the_load_evenly() {
         client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
         assert_eq!(client.reply(false).unwrap().status, 200);
     }
-    assert_eq!([0, 1].map(|index| origins[index].asked()), [50, 50]);
+    assert_eq!([0, 1].map(|index| origins[index].request_count()), [50, 50]);
     let up = |last| (format!("127.0.0.{last}:{port}"), "up".to_owned());
     assert_eq!(addresses(&gateway), [up(2), up(3)]);
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     let labels = format!("route=\"/\",upstream=\"{NAME}:{port}\",state=\"up\"");
     let gauge = format!("posthaste_gateway_upstream_addresses{{{labels}}}");
     assert_eq!(value(&text, &gauge), 2.0);
@@ -269,7 +274,7 @@ fn a_failed_connection_causes_a_lookup_and_a_new_attempt() {
     let mut client = TestClient::new(&gateway);
     client.send("POST / HTTP/1.1\r\nHost: s\r\nContent-Length: 1\r\n\r\nx");
     assert_eq!(client.reply(false).unwrap().body, b"127.0.0.2");
-    assert_eq!(origins[0].asked(), 1);
+    assert_eq!(origins[0].request_count(), 1);
     assert_eq!(resolutions(&gateway, "changed"), 1.0);
     assert_eq!(server.queries(), 4);
 }
@@ -336,8 +341,8 @@ fn a_removed_address_keeps_only_connections_in_use() {
     let old = TestOrigin::on(listener, move |line| {
         while let Some(request) = line.request() {
             if request.starts_with("GET /slow") {
-                let told = may_go_on.lock().unwrap();
-                told.recv_timeout(PATIENCE).unwrap();
+                let signal = may_go_on.lock().unwrap();
+                signal.recv_timeout(PATIENCE).unwrap();
             }
             line.write("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold");
         }
@@ -353,7 +358,7 @@ fn a_removed_address_keeps_only_connections_in_use() {
     let gateway = named(&server, port, bounds);
     let mut slow = TestClient::new(&gateway);
     slow.send("GET /slow HTTP/1.1\r\nHost: s\r\n\r\n");
-    wait_until("the slow one is under way", || old.asked() == 1);
+    wait_until("the slow one is under way", || old.request_count() == 1);
     assert_eq!(body(&gateway), "old");
     server.set(NAME, answer(0, &[local(3)]));
     // The one that is not in use, also without further requests.
@@ -373,7 +378,7 @@ fn an_address_family_whose_lookup_fails_keeps_its_addresses() {
     for _ in 0..4 {
         body(&gateway);
     }
-    assert_eq!([0, 1].map(|index| origins[index].asked()), [2, 2]);
+    assert_eq!([0, 1].map(|index| origins[index].request_count()), [2, 2]);
     server.set(NAME, Answer::Half(0, vec![local(2)]));
     let before = resolutions(&gateway, "unchanged");
     wait_until("it is looked up twice", || {
@@ -422,9 +427,9 @@ fn unresolved_names_prevent_neither_start_nor_reload() {
     let reason = String::from_utf8(reply.body).unwrap();
     assert!(reason.contains("has no address yet"), "{reason}");
     let status: serde_json::Value =
-        serde_json::from_slice(&told(&gateway, "/status.json").body).unwrap();
+        serde_json::from_slice(&fetch_admin(&gateway, "/status.json").body).unwrap();
     assert_eq!(status["upstreams"][1]["state"], "unresolved");
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     let failures = "posthaste_gateway_upstream_failures_total{kind=\"unresolved\"}";
     assert_eq!(value(&text, failures), 1.0);
     let is_served = || get(&gateway, "/later", "").status == 200;
@@ -494,14 +499,16 @@ fn checks_follow_the_addresses() {
     let bounds = "min_ttl = \"100ms\"";
     let config = configured(&server, &format!("{NAME}:{port}"), bounds, health);
     let gateway = start(config).unwrap();
-    wait_until("the first is checked", || origins[0].asked() > 2);
-    assert_eq!(origins[1].asked(), 0);
+    wait_until("the first is checked", || origins[0].request_count() > 2);
+    assert_eq!(origins[1].request_count(), 0);
     server.set(NAME, answer(0, &[local(3)]));
-    wait_until("the second is checked", || origins[1].asked() > 2);
-    let first = origins[0].asked();
-    let second = origins[1].asked();
-    wait_until("only the second is", || origins[1].asked() > second + 5);
+    wait_until("the second is checked", || origins[1].request_count() > 2);
+    let first = origins[0].request_count();
+    let second = origins[1].request_count();
+    wait_until("only the second is", || {
+        origins[1].request_count() > second + 5
+    });
     // At most one that was under way.
-    assert!(origins[0].asked() <= first + 1);
+    assert!(origins[0].request_count() <= first + 1);
     assert_eq!(addresses(&gateway)[0].1, "up");
 }

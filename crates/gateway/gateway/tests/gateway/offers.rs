@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::offers_support::{TestBroker, TestOffer, config, offered, wait_for_offers};
 use crate::priced::metrics;
 use crate::support::{OK, TestClient, TestOrigin, closed_port, field, get, wait_until};
-use crate::watching::{told, value};
+use crate::watching::{fetch_admin, value};
 
 /// Three endpoints of one service: the dearer, the faster.
 struct ThreeOffers {
@@ -45,7 +45,7 @@ fn three(origins: &[TestOrigin; 3]) -> [TestOffer<'static>; 3] {
 }
 
 fn metric(gateway: &RunningGateway, start: &str) -> f64 {
-    let text = String::from_utf8(told(gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(gateway, "/metrics").body).unwrap();
     value(&text, &format!("posthaste_gateway_{start}"))
 }
 
@@ -172,7 +172,7 @@ fn terms_that_no_offer_satisfies_are_refused_with_the_reason() {
     assert_eq!(reply.status, 503);
     let text = String::from_utf8(reply.body).unwrap();
     assert!(text.contains("dear: promised-slow"), "{text}");
-    for (fields, words) in [
+    for (fields, message) in [
         ("Max-Latency: 5\r\n", "200ms"),
         ("Max-Latency: 5ms;p=98\r\n", "200ms;p=50"),
         ("Max-Latency: 5ms\r\nMax-Latency: 6ms\r\n", "send one line"),
@@ -183,9 +183,14 @@ fn terms_that_no_offer_satisfies_are_refused_with_the_reason() {
         let (reply, ..) = offered(&market.gateway, fields);
         let text = String::from_utf8(reply.body).unwrap();
         assert_eq!(reply.status, 400, "{fields}");
-        assert!(text.contains(words), "{text}");
+        assert!(text.contains(message), "{text}");
     }
-    assert!(market.origins.iter().all(|origin| origin.asked() == 0));
+    assert!(
+        market
+            .origins
+            .iter()
+            .all(|origin| origin.request_count() == 0)
+    );
 }
 
 /// Answers after `milliseconds`.
@@ -244,9 +249,9 @@ fn an_offer_that_becomes_slow_is_passed_over_and_comes_back() {
         "offer_decisions_total{route=\"/\",decision=\"probe\"}",
     );
     assert!(probed >= probes as f64);
-    let text = String::from_utf8(told(&gateway, "/status").body).unwrap();
-    for words in ["Offers of /", "measured-slow", "current"] {
-        assert!(text.contains(words), "{words}: {text}");
+    let text = String::from_utf8(fetch_admin(&gateway, "/status").body).unwrap();
+    for expected in ["Offers of /", "measured-slow", "current"] {
+        assert!(text.contains(expected), "{expected}: {text}");
     }
 }
 
@@ -265,7 +270,7 @@ fn an_offer_with_half_of_its_requests_failing_is_passed_over() {
         name == "good" && decision == "cheapest;passed-over=\"bad: measured-failing\""
     });
     assert!(
-        bad.asked() >= 20,
+        bad.request_count() >= 20,
         "the promise counts until enough is measured"
     );
     // It is better than none.
@@ -414,7 +419,7 @@ fn requests_whose_offer_ends_in_the_queue_use_the_fallback() {
     wait_for_offers(&gateway, 1);
     std::thread::scope(|scope| {
         let first = scope.spawn(|| get(&gateway, "/slow", "").status);
-        wait_until("the slot is taken", || short.asked() == 1);
+        wait_until("the slot is taken", || short.request_count() == 1);
         let waiting = scope.spawn(|| offered(&gateway, ""));
         wait_until("the other waits", || {
             metrics(&gateway)("tier_waiting{tier=\"low\"") == 1.0
@@ -429,7 +434,7 @@ fn requests_whose_offer_ends_in_the_queue_use_the_fallback() {
             (200, "fallback;reason=no-offer")
         );
     });
-    assert_eq!((short.asked(), fallback.asked()), (1, 1));
+    assert_eq!((short.request_count(), fallback.request_count()), (1, 1));
 }
 
 #[test]
@@ -445,8 +450,8 @@ fn equal_offers_share_the_requests() {
     for _ in 0..20 {
         assert_eq!(offered(&gateway, "").0.status, 200);
     }
-    let asked = origins.each_ref().map(TestOrigin::asked);
-    assert_eq!(asked, [10, 10]);
+    let counts = origins.each_ref().map(TestOrigin::request_count);
+    assert_eq!(counts, [10, 10]);
 }
 
 #[test]
@@ -574,9 +579,9 @@ fn hanging_endpoints_are_passed_over_before_requests_end() {
         client.send(request);
         clients.push(client);
         std::thread::sleep(Duration::from_millis(20));
-        dear.asked() > 0
+        dear.request_count() > 0
     });
-    assert!(hanging.asked() >= 20);
+    assert!(hanging.request_count() >= 20);
     release.tell();
     for client in &mut clients {
         assert_eq!(

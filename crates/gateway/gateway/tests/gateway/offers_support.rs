@@ -10,7 +10,7 @@ use posthaste_gateway::{GatewayConfig, RunningGateway};
 use serde_json::{Value, json};
 
 use crate::support::{PATIENCE, ReceivedReply, field, get, wait_until};
-use crate::watching::told;
+use crate::watching::fetch_admin;
 
 /// The broker.
 pub(crate) struct TestBroker {
@@ -128,7 +128,7 @@ fn serve(mut stream: TcpStream, script: &Mutex<BrokerScript>) {
     let _ = stream.write_all(
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n",
     );
-    let (mut told, mut spoke) = (None, Instant::now());
+    let (mut sent, mut spoke) = (None, Instant::now());
     loop {
         let text = {
             let script = script.lock().unwrap();
@@ -136,8 +136,8 @@ fn serve(mut stream: TcpStream, script: &Mutex<BrokerScript>) {
                 return;
             }
             let generation = Some(script.generation);
-            if told != generation {
-                told = generation;
+            if sent != generation {
+                sent = generation;
                 transfer(&script)
             } else if spoke.elapsed() > Duration::from_millis(500) {
                 "event: alive\ndata: {}\n\n".to_owned()
@@ -196,7 +196,8 @@ pub(crate) fn config(broker: &TestBroker, more: &str, upstream: &[SocketAddr]) -
 /// Waits until the gateway uses `count` offers.
 pub(crate) fn wait_for_offers(gateway: &RunningGateway, count: usize) {
     wait_until("the offers have arrived", || {
-        let status: Value = serde_json::from_slice(&told(gateway, "/status.json").body).unwrap();
+        let status: Value =
+            serde_json::from_slice(&fetch_admin(gateway, "/status.json").body).unwrap();
         status["offers"][0]["count"] == count
     });
 }

@@ -36,7 +36,7 @@ fn a_retried_safe_request_moves_on_if_its_upstream_is_gone() {
     for _ in 0..4 {
         assert_eq!(get(&gateway, "/", "").status, 200);
     }
-    assert_eq!(staying.asked(), 3);
+    assert_eq!(staying.request_count(), 3);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_request_passed_from_http1_to_http2_keeps_its_te() {
             assert_eq!(reply.unwrap().body, b"ok");
         }
     });
-    wait_until("three have arrived", || staying.asked() == 3);
+    wait_until("three have arrived", || staying.request_count() == 3);
     for request in &*staying.requests.lock().unwrap() {
         assert_eq!(request.headers()["te"], "trailers");
     }

@@ -6,7 +6,7 @@ use posthaste_gateway::{RunningGateway, start};
 use tempfile::NamedTempFile;
 
 use crate::support::{ReceivedReply, TestClient, TestOrigin, config, field, get, wait_until};
-use crate::watching::{told, value};
+use crate::watching::{fetch_admin, value};
 
 /// Watches the upstream's report.
 const WATCH: &str = "[demand]\nwatch = { upstream = \"X-Busy\" }\n";
@@ -88,7 +88,7 @@ impl Priced {
 }
 
 pub(crate) fn metrics(gateway: &RunningGateway) -> impl Fn(&str) -> f64 {
-    let text = String::from_utf8(told(gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(gateway, "/metrics").body).unwrap();
     move |start| value(&text, &format!("posthaste_gateway_{start}"))
 }
 

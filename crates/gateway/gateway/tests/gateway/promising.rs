@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 
 use crate::priced::{DEAR, Priced, metrics, promise};
 use crate::support::{TestOrigin, get, wait_until};
-use crate::watching::told;
+use crate::watching::fetch_admin;
 
 /// Promises about the server.
 const PROMISE: &str = "<serverQoSMetrics><processingTime>10000</processingTime><requestsPerSecond>0.5</requestsPerSecond><reliability>0.9</reliability><availability>0.9</availability></serverQoSMetrics>";
@@ -38,22 +38,22 @@ fn a_client_can_ask_what_became_of_what_was_promised() {
     for _ in 0..500 {
         assert_eq!(shop.get("X-Client: ann\r\n").status, 200);
     }
-    let told = outcome(&shop.gateway, "ann");
-    assert_eq!(told["current"]["offer"], "standard@0.00", "{told}");
-    let yours = &told["you"][0];
+    let document = outcome(&shop.gateway, "ann");
+    assert_eq!(document["current"]["offer"], "standard@0.00", "{document}");
+    let yours = &document["you"][0];
     let kept = json!({ "processingTime": "kept", "requestsPerSecond": "kept", "reliability": "kept", "availability": "kept" });
-    assert_eq!(yours["verdict"], kept, "{told}");
+    assert_eq!(yours["verdict"], kept, "{document}");
     let promised = json!({ "processingTime": 10000.0, "requestsPerSecond": 0.5, "reliability": 0.9, "availability": 0.9 });
-    assert_eq!(yours["promised"], promised, "{told}");
+    assert_eq!(yours["promised"], promised, "{document}");
     let delivered = &yours["delivered"];
     assert_eq!(
         (&delivered["reliability"], &delivered["availability"]),
         (&json!(1.0), &json!(1.0)),
-        "{told}"
+        "{document}"
     );
     let time = delivered["processingTime"].as_f64().unwrap();
-    assert!(time > 0.0 && time < 10_000.0, "{told}");
-    assert!(yours["served"].as_u64().unwrap() >= 300, "{told}");
+    assert!(time > 0.0 && time < 10_000.0, "{document}");
+    assert!(yours["served"].as_u64().unwrap() >= 300, "{document}");
     assert_eq!(
         outcome(&shop.gateway, "bob")["you"],
         Value::Array(Vec::new())
@@ -108,18 +108,18 @@ fn promises_and_deliveries_are_compared_in_metrics_and_page() {
         )) >= 40.0
     );
     assert!(count(&format!("offer_processing_seconds_total{{{offer}}}")) > 0.0);
-    let of = |what: &str, promise: &str| count(&format!("{what}{{{offer},promise=\"{promise}\"}}"));
+    let row = |key: &str, promise: &str| count(&format!("{key}{{{offer},promise=\"{promise}\"}}"));
     let promised = [
         "processingTime",
         "requestsPerSecond",
         "reliability",
         "availability",
     ]
-    .map(|promise| of("offer_promised", promise));
+    .map(|promise| row("offer_promised", promise));
     assert_eq!(promised, [10.0, 0.5, 0.9, 0.9]);
     // Too few requests to show 99 % in time.
     let verdicts = ["processingTime", "reliability", "availability"]
-        .map(|promise| of("offer_verdict", promise));
+        .map(|promise| row("offer_verdict", promise));
     assert_eq!(verdicts, [0.0, 1.0, -1.0]);
     assert_eq!(count(&format!("offer_clients_let_down{{{offer}}}")), 1.0);
     assert_eq!(
@@ -130,9 +130,9 @@ fn promises_and_deliveries_are_compared_in_metrics_and_page() {
         outcome(&shop.gateway, "ann")["you"][0]["verdict"]["availability"],
         "kept"
     );
-    let page = String::from_utf8(told(&shop.gateway, "/status").body).unwrap();
-    for words in ["standard@0.00", "10000.0 ms", "kept", "broken"] {
-        assert!(page.contains(words), "{words}: {page}");
+    let page = String::from_utf8(fetch_admin(&shop.gateway, "/status").body).unwrap();
+    for expected in ["standard@0.00", "10000.0 ms", "kept", "broken"] {
+        assert!(page.contains(expected), "{expected}: {page}");
     }
     let [eve, ann] = ["&lt;eve&gt;", ">ann<"].map(|name| page.find(name).unwrap());
     assert!(eve < ann, "to whom a promise was broken comes first");

@@ -20,7 +20,7 @@ fn requests_beyond_the_rate_are_rejected_with_retry_after() {
     let later = get(&gateway, "/", "");
     let seconds: u64 = field(&later.head, "retry-after").unwrap().parse().unwrap();
     assert!((50..=90).contains(&seconds), "{seconds}");
-    assert_eq!(origin.asked(), 3);
+    assert_eq!(origin.request_count(), 3);
     assert_eq!(metrics(&gateway)("turned_away_total{reason=\"rate\"}"), 3.0);
 }
 
@@ -43,7 +43,7 @@ fn requests_beyond_the_limit_are_rejected_without_waiting() {
         release.tell();
     });
     assert_eq!(statuses.into_inner().unwrap()[8..], [200; 2]);
-    assert_eq!(origin.asked(), 2);
+    assert_eq!(origin.request_count(), 2);
     wait_until("all have ended", || metrics(&gateway)("in_service ") == 0.0);
     assert_eq!(get(&gateway, "/", "").status, 200);
 }
@@ -128,8 +128,8 @@ fn a_service_at_ease_is_free_and_says_so() {
 fn requests_that_do_not_pay_get_the_current_offer() {
     let shop = Priced::new("1.0", DEAR);
     shop.until(|price| price >= 0.3);
-    let before = shop.origin.asked();
-    for (fields, words) in [
+    let before = shop.origin.request_count();
+    for (fields, message) in [
         ("", "states the offer"),
         ("Max-Price: 0.01 EUR\r\n", "above what the request accepts"),
         ("Max-Price: 9 USD\r\n", "another currency"),
@@ -142,13 +142,13 @@ fn requests_that_do_not_pay_get_the_current_offer() {
         let reply = shop.get(fields);
         assert_eq!(reply.status, 402, "{fields}");
         let body = String::from_utf8(reply.body).unwrap();
-        assert!(body.contains(words), "{fields}: {body}");
+        assert!(body.contains(message), "{fields}: {body}");
         let offer = field(&reply.head, "current-offer").unwrap();
         let price: f64 = offer.split(['"', ' ']).nth(1).unwrap().parse().unwrap();
         assert!(offer.starts_with("standard@") && price >= 0.3, "{offer}");
     }
     assert_eq!(
-        shop.origin.asked(),
+        shop.origin.request_count(),
         before,
         "refused requests do not reach the upstream"
     );
@@ -250,12 +250,12 @@ fn clients_that_ignore_prices_do_not_block_those_with_quotes() {
     );
     let quote = shop.quote("bob");
     shop.until(|price| price >= 0.3);
-    let before = shop.origin.asked();
+    let before = shop.origin.request_count();
     let refused = thread::scope(|scope| {
         let crowd = |worker: usize| {
             let shop = &shop;
             move || {
-                let clients = (0..50).map(|place| 50 * worker + place);
+                let clients = (0..50).map(|index| 50 * worker + index);
                 let ask = |client| shop.get(&format!("X-Client: {client}\r\n")).status;
                 clients.filter(|client| ask(*client) == 402).count()
             }
@@ -269,14 +269,14 @@ fn clients_that_ignore_prices_do_not_block_those_with_quotes() {
         refused.sum::<usize>()
     });
     assert_eq!(refused, 2000);
-    assert_eq!(shop.origin.asked() - before, 10);
+    assert_eq!(shop.origin.request_count() - before, 10);
 }
 
 #[test]
 fn invalid_protection_settings_are_refused_with_the_remedy() {
     use posthaste_gateway::GatewayConfig;
     let route = "listen = \"127.0.0.1:0\"\n";
-    for (more, words) in [
+    for (more, message) in [
         ("[prices]", "protection.policy = \"prices\""),
         ("[protection]\npolicy = \"rate\"", "protection.rate"),
         ("[protection]\npolicy = \"prises\"", "`prices`"),
@@ -305,6 +305,6 @@ fn invalid_protection_settings_are_refused_with_the_remedy() {
         let text =
             format!("{route}{more}\n[[route]]\npath = \"/\"\nupstream = [\"127.0.0.1:9\"]\n");
         let error = GatewayConfig::read(&text).unwrap_err().to_string();
-        assert!(error.contains(words), "{more}: {error}");
+        assert!(error.contains(message), "{more}: {error}");
     }
 }

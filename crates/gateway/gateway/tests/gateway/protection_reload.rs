@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use crate::priced::{DEAR, metrics};
 use crate::support::{OK, TestClient, TestOrigin, closed_port, config, field, get, wait_until};
-use crate::watching::told;
+use crate::watching::fetch_admin;
 
 const PAYS: &str = "Max-Price: 1000 EUR\r\n";
 
@@ -108,9 +108,11 @@ fn the_policy_changes_in_every_direction() {
         for (to, after) in POLICIES {
             let (old, new) = (format!("/o{round}"), format!("/n{round}"));
             reload(before, &old);
-            let seen = origin.asked();
+            let seen = origin.request_count();
             let mut under_way = ask(&gateway, &format!("{old}/slow"));
-            wait_until("it has reached the upstream", || origin.asked() > seen);
+            wait_until("it has reached the upstream", || {
+                origin.request_count() > seen
+            });
             reload(after, &new);
             let counted = if from == "none" { 0.0 } else { 1.0 };
             wait_until("only the slow one is in service", || {
@@ -125,9 +127,9 @@ fn the_policy_changes_in_every_direction() {
             assert_eq!(reply.status, 200, "from {from} to {to}");
             let has_price = field(&reply.head, "price").is_some();
             assert_eq!(has_price, to == "prices", "from {from} to {to}");
-            let asked = origin.last_request().to_lowercase();
+            let forwarded = origin.last_request().to_lowercase();
             assert_eq!(
-                asked.contains("max-price"),
+                forwarded.contains("max-price"),
                 to != "prices",
                 "from {from} to {to}"
             );
@@ -154,9 +156,9 @@ fn no_request_is_lost_while_the_policy_changes_all_the_time() {
             })
         })
         .collect();
-    for turn in 0..60 {
+    for round in 0..60 {
         // Every pair of policies comes up, since 4 and 5 have no common factor.
-        let (_, policy) = POLICIES[(turn + turn / 4) % 4];
+        let (_, policy) = POLICIES[(round + round / 4) % 4];
         gateway.reload(config(&[origin.address], policy)).unwrap();
         thread::sleep(Duration::from_millis(3));
     }
@@ -289,7 +291,7 @@ fn the_price_loop_starts_stops_and_starts_again() {
         wait_until("the thread has the configuration", || {
             get(&gateway, "/", "").status == 200
         });
-        let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+        let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
         assert!(!text.contains("posthaste_gateway_price "), "{text}");
         for _ in 0..5 {
             let reply = get(&gateway, "/", "");
@@ -314,14 +316,14 @@ fn another_broker_gets_the_offers_from_then_on() {
         config(&[origin.address], &priced(&table))
     };
     let gateway = start(at(&first)).unwrap();
-    wait_until("the first has offers", || first.asked() > 2);
-    assert_eq!(second.asked(), 0);
+    wait_until("the first has offers", || first.request_count() > 2);
+    assert_eq!(second.request_count(), 0);
     gateway.reload(at(&second)).unwrap();
-    wait_until("the second has offers", || second.asked() > 2);
-    let before = first.asked();
-    let from = second.asked();
-    wait_until("the second has more", || second.asked() > from + 5);
-    assert_eq!(first.asked(), before);
+    wait_until("the second has offers", || second.request_count() > 2);
+    let before = first.request_count();
+    let from = second.request_count();
+    wait_until("the second has more", || second.request_count() > from + 5);
+    assert_eq!(first.request_count(), before);
 }
 
 #[test]

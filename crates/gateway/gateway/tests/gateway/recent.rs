@@ -4,14 +4,14 @@ use posthaste_gateway::{GatewayConfig, RunningGateway, start};
 use serde_json::Value;
 
 use crate::support::{TestClient, TestOrigin, config, get, wait_until};
-use crate::watching::{told, value};
+use crate::watching::{fetch_admin, value};
 
 fn document(gateway: &RunningGateway) -> Value {
-    serde_json::from_slice(&told(gateway, "/status.json").body).unwrap()
+    serde_json::from_slice(&fetch_admin(gateway, "/status.json").body).unwrap()
 }
 
 fn metrics(gateway: &RunningGateway) -> String {
-    String::from_utf8(told(gateway, "/metrics").body).unwrap()
+    String::from_utf8(fetch_admin(gateway, "/metrics").body).unwrap()
 }
 
 /// An upstream that replies with the status in the path: `/shop/500`.
@@ -71,9 +71,9 @@ fn percentiles_count_only_requests_that_reached_an_upstream() {
     let counts = counts.map(|key| (rates[key].as_f64().unwrap() * seconds).round());
     assert_eq!(counts, [8.0, 3.0, 2.0, 2.0, 1.0]);
     assert!(shown["upstreams"].is_array());
-    let page = String::from_utf8(told(&gateway, "/status").body).unwrap();
-    for words in [">p99<", ">at least ", "6.25 %", "not included", "<svg"] {
-        assert!(page.contains(words), "{words}: {page}");
+    let page = String::from_utf8(fetch_admin(&gateway, "/status").body).unwrap();
+    for expected in [">p99<", ">at least ", "6.25 %", "not included", "<svg"] {
+        assert!(page.contains(expected), "{expected}: {page}");
     }
 }
 
@@ -86,7 +86,7 @@ fn a_request_whose_client_leaves_is_counted() {
     let gateway = start(config(&[silent.address], "")).unwrap();
     let mut client = TestClient::new(&gateway);
     client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
-    wait_until("the upstream is asked", || silent.asked() == 1);
+    wait_until("the upstream is asked", || silent.request_count() == 1);
     assert_eq!(
         value(&metrics(&gateway), "posthaste_gateway_requests_in_service"),
         1.0
@@ -111,7 +111,7 @@ fn a_request_whose_client_leaves_is_counted() {
 fn the_history_has_a_slot_for_each_five_seconds() {
     let origin = origin();
     let gateway = start(config(&[origin.address], "")).unwrap();
-    let page = || String::from_utf8(told(&gateway, "/status").body).unwrap();
+    let page = || String::from_utf8(fetch_admin(&gateway, "/status").body).unwrap();
     // No slot has ended: both drawings of each of three charts are empty.
     assert_eq!(page().matches(">no data</text>").count(), 6);
     for _ in 0..4 {
@@ -215,7 +215,7 @@ fn requests_that_are_given_up_are_beyond_every_bound() {
     assert_eq!(get(&gateway, "/slow/limited", "").status, 504);
     let mut leaves = TestClient::new(&gateway);
     leaves.send("GET /slow HTTP/1.1\r\nHost: s\r\n\r\n");
-    wait_until("it is in service", || origin.asked() == 3);
+    wait_until("it is in service", || origin.request_count() == 3);
     drop(leaves);
     let at = |name: &str| value(&metrics(&gateway), &format!("posthaste_gateway_{name}"));
     wait_until("it has left", || at("cancelled_total") == 1.0);
@@ -224,11 +224,11 @@ fn requests_that_are_given_up_are_beyond_every_bound() {
     assert_eq!(at("service_seconds_bucket{le=\"+Inf\"}"), 3.0);
     assert!(at("service_seconds_sum") >= 0.2);
     for (route, class) in [("/slow/limited", "5xx"), ("/", "none")] {
-        let of = |bound: &str| {
+        let bucket = |bound: &str| {
             let labels = format!("le=\"{bound}\",route=\"{route}\",class=\"{class}\"");
             at(&format!("route_seconds_bucket{{{labels}}}"))
         };
-        assert_eq!((of("16.777216"), of("+Inf")), (0.0, 1.0), "{route}");
+        assert_eq!((bucket("16.777216"), bucket("+Inf")), (0.0, 1.0), "{route}");
     }
     release.tell();
 }

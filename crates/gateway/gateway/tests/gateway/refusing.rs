@@ -38,7 +38,7 @@ fn ambiguous_requests_are_not_forwarded() {
         (400, "Transfer-Encoding:\x0bchunked", "0\r\n\r\n"),
         (400, "Host: other", ""),
     ] {
-        let before = origin.asked();
+        let before = origin.request_count();
         let request = format!("POST / HTTP/1.1\r\nHost: s\r\n{fields}\r\n\r\n{body}{smuggled}");
         let reply = TestClient::new(&gateway).send(&request).rest();
         let reply = String::from_utf8_lossy(&reply);
@@ -47,7 +47,7 @@ fn ambiguous_requests_are_not_forwarded() {
             "{fields:?}: {reply}"
         );
         assert_eq!(reply.matches("HTTP/1.1 ").count(), 1, "{fields:?}: {reply}");
-        assert_eq!(origin.asked(), before, "{fields:?}");
+        assert_eq!(origin.request_count(), before, "{fields:?}");
     }
 }
 
@@ -71,7 +71,7 @@ fn a_request_with_two_lengths_reaches_nobody() {
         assert!(reply.starts_with("http/1.1 400 "), "{fields:?}: {reply}");
         assert_eq!(reply.matches("http/1.1 ").count(), 1, "{reply}");
         assert!(reply.contains("\r\nconnection: close\r\n"), "{reply}");
-        assert_eq!(origin.asked(), 0);
+        assert_eq!(origin.request_count(), 0);
     }
 }
 
@@ -135,7 +135,7 @@ fn request_lines_and_hosts_are_checked() {
             "{head:?}: {reply}"
         );
     }
-    assert_eq!(origin.asked(), 0);
+    assert_eq!(origin.request_count(), 0);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn an_endless_header_and_a_slow_one_end() {
         slow.rest();
         assert!(begin.elapsed() < PATIENCE, "{start:?}");
     }
-    assert_eq!(origin.asked(), 0);
+    assert_eq!(origin.request_count(), 0);
 }
 
 #[test]

@@ -11,9 +11,9 @@ use crate::http2_support::{Http2Origin, http2_config};
 use crate::support::{OK, TestClient, TestOrigin, config, get, wait_until};
 
 /// The same configuration with other settings.
-fn changed(config: &GatewayConfig, turn: u64) -> GatewayConfig {
+fn changed(config: &GatewayConfig, round: u64) -> GatewayConfig {
     let mut config = config.clone();
-    config.timeouts.reply = Span::from_secs(20 + turn);
+    config.timeouts.reply = Span::from_secs(20 + round);
     config
 }
 
@@ -25,11 +25,11 @@ fn connections_to_upstreams_that_stay_outlive_changes() {
     let http2 = Http2Origin::start(async |mut call| call.answer("ok"));
     let http2_first = http2_config(&http2.address.to_string(), "http2", "");
     let http2_gateway = start(http2_first.clone()).unwrap();
-    for turn in 0..20 {
+    for round in 0..20 {
         assert_eq!(get(&gateway, "/", "").body, b"ok");
         assert_eq!(get(&http2_gateway, "/", "").body, b"ok");
-        gateway.reload(changed(&first, turn)).unwrap();
-        http2_gateway.reload(changed(&http2_first, turn)).unwrap();
+        gateway.reload(changed(&first, round)).unwrap();
+        http2_gateway.reload(changed(&http2_first, round)).unwrap();
     }
     assert_eq!(origin.connections.load(SeqCst), 1);
     assert_eq!(http2.connections.load(SeqCst), 1);
@@ -56,7 +56,7 @@ fn idle_connections_close_at_a_reload_despite_open_requests() {
     let mut slow = TestClient::new(&gateway);
     // Two in flight need two connections; one of them becomes unused.
     slow.send("GET /slow HTTP/1.1\r\nHost: s\r\n\r\n");
-    wait_until("it is in flight", || old.asked() == 2);
+    wait_until("it is in flight", || old.request_count() == 2);
     assert_eq!(get(&gateway, "/", "").body, b"ok");
     assert_eq!(closed.load(SeqCst), 0);
     gateway
@@ -85,19 +85,19 @@ fn health_checks_end_at_a_reload_despite_open_requests() {
     rules.routes[0].health.path = Some("/old-check".to_owned());
     rules.routes[0].health.every = Span::from_millis(50);
     let gateway = start(rules.clone()).unwrap();
-    let asked = |path: &str| {
+    let requests = |path: &str| {
         let requests = origin.requests.lock().unwrap();
         requests.iter().filter(|one| one.contains(path)).count()
     };
     let mut slow = TestClient::new(&gateway);
     slow.send("GET /slow HTTP/1.1\r\nHost: s\r\n\r\n");
-    wait_until("it is in flight", || asked("/slow") == 1);
-    wait_until("it is checked", || asked("/old-check") > 1);
+    wait_until("it is in flight", || requests("/slow") == 1);
+    wait_until("it is checked", || requests("/old-check") > 1);
     rules.routes[0].health.path = Some("/new-check".to_owned());
     gateway.reload(rules).unwrap();
-    wait_until("the new check runs", || asked("/new-check") > 2);
-    let before = asked("/old-check");
-    wait_until("it continues", || asked("/new-check") > 12);
-    assert_eq!(asked("/old-check"), before);
+    wait_until("the new check runs", || requests("/new-check") > 2);
+    let before = requests("/old-check");
+    wait_until("it continues", || requests("/new-check") > 12);
+    assert_eq!(requests("/old-check"), before);
     drop(slow);
 }

@@ -28,7 +28,7 @@ fn a_reload_affects_new_requests_and_not_those_in_service() {
     let gateway = start(config(&[old.address], "")).unwrap();
     let mut before = TestClient::new(&gateway);
     before.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
-    wait_until("the old upstream is asked", || old.asked() == 1);
+    wait_until("the old upstream is asked", || old.request_count() == 1);
     gateway.reload(config(&[new.address], "")).unwrap();
     wait_until("the new way is taken", || {
         get(&gateway, "/", "").body == b"new"
@@ -64,7 +64,7 @@ fn no_request_is_lost_during_constant_reloads() {
         turns += 1;
         let origin = if turns % 2 == 0 { &b } else { &a };
         gateway.reload(config(&[origin.address], "")).unwrap();
-        turns >= 50 && a.asked() > 10 && b.asked() > 10
+        turns >= 50 && a.request_count() > 10 && b.request_count() > 10
     });
     over.store(true, SeqCst);
     for client in clients {
@@ -85,8 +85,8 @@ fn renew(folder: &Path, copy: &str) -> PathBuf {
 #[test]
 fn renewed_certificates_are_used_for_new_connections() {
     let folder = tempfile::tempdir().unwrap();
-    let place = |name| folder.path().join(name);
-    let (cert, key) = (place("cert.pem"), place("key.pem"));
+    let path = |name| folder.path().join(name);
+    let (cert, key) = (path("cert.pem"), path("key.pem"));
     let tls = format!("[tls]\ncertificate = {cert:?}\nkey = {key:?}");
     let origin = TestOrigin::answering(OLD);
     let first = renew(folder.path(), "first.pem");
@@ -210,7 +210,7 @@ fn the_end_waits_for_replies_under_way() {
     let gateway = start(config(&[origin.address], "")).unwrap();
     let mut client = TestClient::new(&gateway);
     client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
-    wait_until("the upstream is asked", || origin.asked() == 1);
+    wait_until("the upstream is asked", || origin.request_count() == 1);
     gateway.stop();
     assert_eq!(client.reply(false).unwrap().body, b"old");
     gateway.join();

@@ -7,7 +7,7 @@ use std::time::Instant;
 use posthaste_gateway::{RunningGateway, start};
 
 use crate::support::{OK, ReceivedReply, TestClient, TestOrigin, config, get};
-use crate::watching::{told, value};
+use crate::watching::{fetch_admin, value};
 
 const BUSY: &str = "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy";
 
@@ -22,7 +22,7 @@ fn gateway(upstreams: &[SocketAddr], more: &str, retry: &str) -> RunningGateway 
 }
 
 fn counted(gateway: &RunningGateway, name: &str) -> f64 {
-    let text = String::from_utf8(told(gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(gateway, "/metrics").body).unwrap();
     value(&text, &format!("posthaste_gateway_{name}"))
 }
 
@@ -50,20 +50,23 @@ fn idempotent_requests_are_retried_after_listed_statuses() {
             assert_eq!(send(&gateway, &request).status, 200, "{method}");
         }
     }
-    let again = busy.asked() as f64;
+    let again = busy.request_count() as f64;
     assert!(again >= 5.0, "{again}");
     assert_eq!(retries(&gateway, "status"), again);
     // Others get the reply that there is, from either address.
     let body = "Content-Length: 1\r\n\r\nx";
     for method in ["POST", "PATCH", "PUT"] {
-        let (before, well_before) = (busy.asked(), well.asked());
+        let (before, well_before) = (busy.request_count(), well.request_count());
         let mut statuses = [0, 1].map(|_| {
             let request = format!("{method} / HTTP/1.1\r\nHost: s\r\n{body}");
             send(&gateway, &request).status
         });
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 503], "{method}");
-        assert_eq!(busy.asked() + well.asked() - before - well_before, 2);
+        assert_eq!(
+            busy.request_count() + well.request_count() - before - well_before,
+            2
+        );
     }
     assert_eq!(retries(&gateway, "status"), again);
 }
@@ -73,7 +76,7 @@ fn without_the_setting_nothing_is_sent_again() {
     let busy = TestOrigin::answering(BUSY);
     let gateway = crate::support::gateway(&busy);
     assert_eq!(get(&gateway, "/", "").body, b"busy");
-    assert_eq!(busy.asked(), 1);
+    assert_eq!(busy.request_count(), 1);
 }
 
 #[test]
@@ -87,16 +90,16 @@ fn a_single_address_is_retried_up_to_the_configured_attempts() {
     });
     let thrice = gateway(&[origin.address], "", "attempts = 2");
     assert_eq!(get(&thrice, "/", "").status, 200);
-    assert_eq!(origin.asked(), 3);
+    assert_eq!(origin.request_count(), 3);
     let twice = gateway(&[origin.address], "", "attempts = 1");
     assert_eq!(get(&twice, "/", "").body, b"busy");
-    assert_eq!(origin.asked(), 5);
+    assert_eq!(origin.request_count(), 5);
     assert_eq!(retries(&twice, "status"), 1.0);
 }
 
 #[test]
 fn unlisted_statuses_and_those_with_retry_after_are_forwarded() {
-    for (status, field, asked) in [
+    for (status, field, expected) in [
         ("500", "", 1),
         ("503", "Retry-After: 7\r\n", 1),
         ("503", "", 3),
@@ -106,7 +109,7 @@ fn unlisted_statuses_and_those_with_retry_after_are_forwarded() {
         ));
         let gateway = gateway(&[origin.address], "", "attempts = 2");
         assert_eq!(get(&gateway, "/", "").status.to_string(), status);
-        assert_eq!(origin.asked(), asked, "{status} {field}");
+        assert_eq!(origin.request_count(), expected, "{status} {field}");
     }
 }
 
@@ -133,8 +136,8 @@ fn failed_attempts_do_not_reach_the_client() {
             let reply = get(&gateway, "/", "");
             assert_eq!((reply.status, &*reply.body), (200, &b"ok"[..]), "{first:?}");
         }
-        assert!(broken.asked() > 0, "{first:?}");
-        assert_eq!(retries(&gateway, reason), broken.asked() as f64);
+        assert!(broken.request_count() > 0, "{first:?}");
+        assert_eq!(retries(&gateway, reason), broken.request_count() as f64);
     }
 }
 
@@ -169,7 +172,7 @@ fn retries_beyond_the_budget_are_refused_and_counted() {
     }
     // Ten in ten seconds.
     let most = 10 * (1 + begin.elapsed().as_secs() as usize / 9);
-    let again = busy.asked() - 30;
+    let again = busy.request_count() - 30;
     assert!((10..=most).contains(&again), "{again}");
     assert_eq!(retries(&gateway, "status"), again as f64);
     assert!(counted(&gateway, "retries_refused_total") >= 20.0);
@@ -187,5 +190,9 @@ fn the_budget_outlives_a_change_of_the_configuration() {
         gateway.reload(rules.clone()).unwrap();
     }
     let most = 10 * (1 + begin.elapsed().as_secs() as usize / 9);
-    assert!(busy.asked() <= 30 + most, "{}", busy.asked());
+    assert!(
+        busy.request_count() <= 30 + most,
+        "{}",
+        busy.request_count()
+    );
 }

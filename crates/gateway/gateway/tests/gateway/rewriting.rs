@@ -69,7 +69,7 @@ fn rewritten_targets_that_are_too_long_are_rejected_with_414() {
     assert_eq!(client.reply(false).unwrap().status, 414);
     client.send("GET /shop/1 HTTP/1.1\r\nHost: s\r\n\r\n");
     assert_eq!(client.reply(false).unwrap().status, 200);
-    assert_eq!(shop.asked(), 1);
+    assert_eq!(shop.request_count(), 1);
 }
 
 #[test]
@@ -92,12 +92,16 @@ fn no_spelling_of_a_path_leaves_its_route_by_the_rewrite() {
         ] {
             assert_eq!(get(&gateway, path, "").status, 400, "{rewrite} {path}");
         }
-        assert_eq!((shop.asked(), other.asked()), (0, 0), "{rewrite}");
+        assert_eq!(
+            (shop.request_count(), other.request_count()),
+            (0, 0),
+            "{rewrite}"
+        );
     }
     // The target would begin with the name of a host.
     let (gateway, [shop, _]) = rewriting("/");
     assert_eq!(get(&gateway, "/shop//evil.example/", "").status, 400);
-    assert_eq!(shop.asked(), 0);
+    assert_eq!(shop.request_count(), 0);
 }
 
 /// Sends a request to an upstream that replies with these fields, over a route with these keys.
@@ -205,7 +209,7 @@ fn changes_that_would_break_messages_are_not_configurable() {
         let text = format!("listen = \"127.0.0.1:0\"\n{route}\n{key}");
         GatewayConfig::read(&text).unwrap_err().to_string()
     };
-    for (key, words) in [
+    for (key, message) in [
         ("rewrite = \"x\"", "rewrite begins with /"),
         ("rewrite = \"/x?y\"", "without ?, #, ; or"),
         ("rewrite = \"/x#y\"", "without ?, #, ; or"),
@@ -255,13 +259,13 @@ fn changes_that_would_break_messages_are_not_configurable() {
         ("reply_headers = { remove = [\"a b\"] }", "is not the name"),
     ] {
         let error = wrong(key);
-        assert!(error.contains(words), "{key}: {error}");
+        assert!(error.contains(message), "{key}: {error}");
     }
 }
 
 #[test]
 fn paths_are_prefixes_without_wildcards() {
-    for (path, words) in [
+    for (path, message) in [
         (
             "/*",
             "path is \"/*\": a path is a prefix and has no wildcards: write \"/\"",
@@ -273,6 +277,6 @@ fn paths_are_prefixes_without_wildcards() {
             "listen = \"127.0.0.1:0\"\n[[route]]\npath = '{path}'\nrewrite = \"/\"\nupstream = [\"127.0.0.1:9000\"]"
         );
         let error = GatewayConfig::read(&text).unwrap_err().to_string();
-        assert!(error.contains(words), "{path}: {error}");
+        assert!(error.contains(message), "{path}: {error}");
     }
 }

@@ -7,7 +7,7 @@ use posthaste_gateway::{GatewayConfig, RunningGateway, start};
 
 use crate::http2_support::{Call, Http2Origin};
 use crate::support::{OK, PATIENCE, TestClient, TestOrigin, config, get, wait_until};
-use crate::watching::told;
+use crate::watching::fetch_admin;
 
 /// An upstream that replies with its name.
 fn named(name: &str) -> TestOrigin {
@@ -135,7 +135,7 @@ fn ambiguous_hosts_select_no_route() {
     ] {
         assert_eq!(ask(&gateway, lines).0, 400, "{lines}");
     }
-    assert!(origins.iter().all(|origin| origin.asked() == 0));
+    assert!(origins.iter().all(|origin| origin.request_count() == 0));
 }
 
 #[test]
@@ -170,9 +170,9 @@ fn http2_get(authority: &str, path: &str) -> Vec<u8> {
 #[test]
 fn routes_are_shown_with_their_hosts() {
     let (gateway, _origins) = shops();
-    let status = String::from_utf8(told(&gateway, "/status.json").body).unwrap();
-    let metrics = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
-    let page = String::from_utf8(told(&gateway, "/status").body).unwrap();
+    let status = String::from_utf8(fetch_admin(&gateway, "/status.json").body).unwrap();
+    let metrics = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
+    let page = String::from_utf8(fetch_admin(&gateway, "/status").body).unwrap();
     for label in ["/a", "Shop.Example/b", "*.shop.example/", "[::1]/"] {
         assert!(
             status.contains(&format!("\"route\":\"{label}\"")),

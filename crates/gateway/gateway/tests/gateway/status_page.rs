@@ -3,10 +3,10 @@
 use posthaste_gateway::{GatewayConfig, RunningGateway, start};
 
 use crate::support::{OK, TestClient, TestOrigin, config, field, get, wait_until};
-use crate::watching::told;
+use crate::watching::fetch_admin;
 
 fn page(gateway: &RunningGateway) -> String {
-    String::from_utf8(told(gateway, "/status").body).unwrap()
+    String::from_utf8(fetch_admin(gateway, "/status").body).unwrap()
 }
 
 /// The first paragraph.
@@ -31,7 +31,7 @@ fn the_first_sentence_says_what_protection_does() {
     assert_eq!(headline(&gateway), "<p class=\"lead\">Rejecting nothing.");
     let mut held = TestClient::new(&gateway);
     held.send("GET /slow HTTP/1.1\r\nHost: s\r\n\r\n");
-    wait_until("it is in service", || origin.asked() == 1);
+    wait_until("it is in service", || origin.request_count() == 1);
     assert_eq!(get(&gateway, "/slow", "").status, 503);
     release.tell();
     assert_eq!(held.reply(false).unwrap().status, 200);
@@ -76,7 +76,7 @@ fn other_pages_cannot_use_the_page() {
     let origin = TestOrigin::answering(OK);
     let names = "admin_hosts = [\"gateway.internal\"]";
     let gateway = start(config(&[origin.address], names)).unwrap();
-    let policy = told(&gateway, "/status").head;
+    let policy = fetch_admin(&gateway, "/status").head;
     let policy = field(&policy, "content-security-policy").unwrap();
     assert!(policy.contains("default-src 'none'"), "{policy}");
     assert!(!page(&gateway).contains("<script"));

@@ -100,7 +100,7 @@ impl TestOrigin {
             .unwrap_or_default()
     }
 
-    pub(crate) fn asked(&self) -> usize {
+    pub(crate) fn request_count(&self) -> usize {
         self.requests.lock().unwrap().len()
     }
 }
@@ -345,10 +345,10 @@ pub(crate) fn get(gateway: &RunningGateway, path: &str, fields: &str) -> Receive
 }
 
 /// Waits until `holds`, within the time limit.
-pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(event: &str, mut holds: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(start.elapsed() < PATIENCE, "in vain: {event}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

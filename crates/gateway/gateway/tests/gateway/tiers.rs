@@ -8,7 +8,7 @@ use posthaste_gateway::{RunningGateway, start};
 
 use crate::priced::metrics;
 use crate::support::{OK, SeenSignal, TestClient, TestOrigin, config, field, get, wait_until};
-use crate::watching::told;
+use crate::watching::fetch_admin;
 
 /// One slot, and two tiers by network: 127.0.0.2 is important. Requests wait for up to a minute.
 const TWO: &str = "[protection]\npolicy = \"limit\"\nleast = 1\nmost = 1\nwait = \"60s\"\n\
@@ -38,7 +38,7 @@ impl OneSlot {
             clients: Vec::new(),
         };
         new.send("first", "");
-        wait_until("the slot is taken", || new.origin.asked() == 1);
+        wait_until("the slot is taken", || new.origin.request_count() == 1);
         new
     }
 
@@ -218,7 +218,7 @@ fn a_tier_by_route_and_network_needs_both() {
     });
     let pay = metrics(&gateway)("tier_admitted_total{tier=\"pay\"");
     assert!(pay >= 1.0, "it keeps its count");
-    let page = String::from_utf8(told(&gateway, "/status").body).unwrap();
+    let page = String::from_utf8(fetch_admin(&gateway, "/status").body).unwrap();
     assert!(page.contains("<th>Tier</th>"), "{page}");
 }
 
@@ -243,7 +243,7 @@ fn a_reload_keeps_waiting_requests_or_tells_them() {
     slot.gateway
         .reload(config(&[slot.origin.address], ""))
         .unwrap();
-    wait_until("it is admitted", || slot.origin.asked() == 2);
+    wait_until("it is admitted", || slot.origin.request_count() == 2);
     let (order, replies) = slot.finish();
     assert_eq!(order, ["first", "next"]);
     assert_eq!(replies[0], ("kept", 503));

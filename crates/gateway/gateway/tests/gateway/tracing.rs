@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::support::{
     OK, PATIENCE, TestClient, TestOrigin, closed_port, config, field, get, wait_until,
 };
-use crate::watching::{told, value};
+use crate::watching::{fetch_admin, value};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
@@ -78,9 +78,9 @@ fn a_trace_goes_on_through_the_gateway() {
     );
     assert_eq!(server["parentSpanId"], PARENT);
     assert_eq!(client["parentSpanId"], server["spanId"]);
-    let told = origin.last_request().to_lowercase();
+    let forwarded = origin.last_request().to_lowercase();
     let onward = format!("00-{TRACE}-{}-01", client["spanId"].as_str().unwrap());
-    assert_eq!(field(&told, "traceparent"), Some(&*onward));
+    assert_eq!(field(&forwarded, "traceparent"), Some(&*onward));
     assert_eq!(attribute(server, "http.request.method"), Some("GET"));
     assert_eq!(attribute(server, "url.path"), Some("/books"));
     assert_eq!(attribute(server, "client.address"), Some("127.0.0.1"));
@@ -142,7 +142,7 @@ fn without_a_collector_spans_are_lost_and_requests_are_not() {
         assert_eq!(get(&gateway, "/", "").status, 200);
     }
     wait_until("all are counted", || {
-        let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+        let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
         let count = |state| {
             value(
                 &text,
@@ -166,7 +166,7 @@ fn a_collector_that_hangs_holds_up_neither_requests_nor_the_end() {
         client.send("GET / HTTP/1.1\r\nHost: s\r\n\r\n");
         assert_eq!(client.reply(false).unwrap().status, 200);
     }
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     let lost = value(&text, "posthaste_gateway_traces_total{state=\"lost\"}");
     // Requests beyond the queue's capacity; on a busy machine also those of exports that failed after 10 s.
     let given_up = 2048 * (begun.elapsed().as_secs() / 10);

@@ -11,7 +11,7 @@ use posthaste_gateway::{RunningGateway, start};
 use crate::support::{
     OK, OriginConnection, SeenSignal, TestClient, TestOrigin, config, field, gateway, wait_until,
 };
-use crate::watching::{told, value};
+use crate::watching::{fetch_admin, value};
 
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
@@ -68,7 +68,7 @@ fn exactly(client: &mut TestClient, length: usize) -> Vec<u8> {
 }
 
 pub(crate) fn metric(gateway: &RunningGateway, name: &str) -> f64 {
-    let text = String::from_utf8(told(gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(gateway, "/metrics").body).unwrap();
     value(&text, &format!("posthaste_gateway_{name} "))
 }
 
@@ -119,7 +119,7 @@ fn bytes_pass_both_ways_after_a_switch_and_are_counted() {
         let bytes = metric(&gateway, &format!("tunnel_bytes_total{{to=\"{to}\"}}"));
         assert_eq!(bytes, 24.0, "{to}");
     }
-    let page = String::from_utf8(told(&gateway, "/status").body).unwrap();
+    let page = String::from_utf8(fetch_admin(&gateway, "/status").body).unwrap();
     assert!(page.contains("0 of 1 tunnels open."), "{page}");
 }
 
@@ -314,7 +314,7 @@ fn data_after_an_accepted_upgrade_is_not_a_request() {
     client.send(format!("{HANDSHAKE}{next}"));
     assert!(head(&mut client).starts_with("http/1.1 101 "));
     assert_eq!(exactly(&mut client, next.len()), next.as_bytes());
-    assert_eq!(origin.asked(), 1);
+    assert_eq!(origin.request_count(), 1);
 }
 
 #[test]
@@ -449,7 +449,7 @@ fn a_stop_lets_tunnels_live_for_the_grace_time_and_opens_none() {
     let mut client = open(&gateway);
     let mut late = TestClient::new(&gateway);
     late.send(HANDSHAKE.replace("/chat", "/late"));
-    wait_until("it is forwarded", || origin.asked() == 2);
+    wait_until("it is forwarded", || origin.request_count() == 2);
     gateway.stop();
     wait_until("it does not listen", || {
         std::net::TcpStream::connect(gateway.addr).is_err()

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::http2_support::run;
 use crate::support::{TestClient, TestOrigin, config, get, wait_until};
-use crate::watching::{told, value};
+use crate::watching::{fetch_admin, value};
 
 const REPLY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
@@ -23,7 +23,7 @@ fn lines(file: &Path) -> Vec<Value> {
 }
 
 fn metric(gateway: &RunningGateway, name: &str) -> f64 {
-    let text = String::from_utf8(told(gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(gateway, "/metrics").body).unwrap();
     value(&text, &format!("posthaste_gateway_{name}"))
 }
 
@@ -96,7 +96,7 @@ fn refused_requests_are_logged_with_client_status_and_reason() {
     wait_until("connections have ended", || {
         metric(&gateway, errors) == 11.0
     });
-    assert_eq!(origin.asked(), 0);
+    assert_eq!(origin.request_count(), 0);
     get(&gateway, "/", "");
     wait_until("a line is written", || lines(&file).len() == 12);
     assert!(lines(&file)[11]["error"].is_null());
@@ -163,7 +163,7 @@ fn malformed_requests_over_http2_have_a_line() {
         5.0
     );
     assert_eq!(metric(&gateway, "replies_total{status=\"431\"}"), 1.0);
-    assert_eq!(origin.asked(), 0);
+    assert_eq!(origin.request_count(), 0);
 }
 
 /// A malformed body ends a request that has a line of its own.

@@ -9,7 +9,7 @@ use crate::support::{
 use posthaste_gateway::{RunningGateway, start};
 
 /// Sends a GET for `path` to the admin address.
-pub(crate) fn told(gateway: &RunningGateway, path: &str) -> ReceivedReply {
+pub(crate) fn fetch_admin(gateway: &RunningGateway, path: &str) -> ReceivedReply {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     TestClient::to(gateway.admin)
         .send(request)
@@ -49,7 +49,7 @@ fn metrics_count_requests_by_reason() {
     let reply = client.send(open).reply(false).unwrap();
     let kind = field(&reply.head, "content-type").unwrap();
     assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
-    let plain = told(&gateway, "/metrics");
+    let plain = fetch_admin(&gateway, "/metrics");
     let kind = field(&plain.head, "content-type").unwrap();
     assert!(kind.starts_with("text/plain; version=0.0.4"), "{kind}");
     let text = String::from_utf8(reply.body).unwrap();
@@ -88,7 +88,7 @@ fn every_histogram_ends_with_a_bucket_of_all_observations() {
     for _ in 0..3 {
         get(&gateway, "/", "");
     }
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     let histograms: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" histogram"))
@@ -124,7 +124,7 @@ fn unmeasured_messages_are_charged_their_learned_cost() {
             client.send("GET / HTTP/1.1\r\nHost: s\r\nAccept-Encoding: gzip\r\n\r\n");
             client.reply(false).unwrap();
         }
-        let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+        let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
         let at = |name: &str| value(&text, &format!("posthaste_gateway_{name}"));
         assert_eq!(
             at("packed_bytes_read_total{coding=\"gzip\""),
@@ -148,11 +148,11 @@ fn the_page_says_it_in_words() {
         "/",
         "Accept-Encoding: gzip\r\nPrefer: compression=always\r\n",
     );
-    let page = || String::from_utf8(told(&gateway, "/status").body).unwrap();
+    let page = || String::from_utf8(fetch_admin(&gateway, "/status").body).unwrap();
     wait_until("demand is known", || page().contains("Demand is low"));
     let page = page();
     let address = origin.address.to_string();
-    for words in [
+    for expected in [
         "threshold",
         "asked",
         "gzip-1",
@@ -160,10 +160,10 @@ fn the_page_says_it_in_words() {
         ">State<",
         &address,
     ] {
-        assert!(page.contains(words), "{words}: {page}");
+        assert!(page.contains(expected), "{expected}: {page}");
     }
-    assert_eq!(told(&gateway, "/healthz").body, b"ok\n");
-    assert_eq!(told(&gateway, "/elsewhere").status, 404);
+    assert_eq!(fetch_admin(&gateway, "/healthz").body, b"ok\n");
+    assert_eq!(fetch_admin(&gateway, "/elsewhere").status, 404);
 }
 
 #[test]
@@ -178,8 +178,8 @@ fn upstreams_are_up_out_or_unknown_on_the_page_and_in_json() {
     let text = format!("listen = \"127.0.0.1:0\"\n{up}{out}");
     let gateway = start(posthaste_gateway::GatewayConfig::read(&text).unwrap()).unwrap();
     let states = || {
-        let page = String::from_utf8(told(&gateway, "/status").body).unwrap();
-        let reply = told(&gateway, "/status.json");
+        let page = String::from_utf8(fetch_admin(&gateway, "/status").body).unwrap();
+        let reply = fetch_admin(&gateway, "/status.json");
         assert_eq!(field(&reply.head, "content-type"), Some("application/json"));
         let document: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
         [origin.address, gone].map(|address| {
@@ -292,9 +292,9 @@ fn demand_is_unknown_if_the_process_cannot_be_watched() {
         assert_eq!(reason, Some("demand-unknown"));
         std::thread::sleep(Duration::from_millis(20));
     }
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     assert_eq!(value(&text, "posthaste_gateway_demand_known"), 0.0);
-    let page = String::from_utf8(told(&gateway, "/status").body).unwrap();
+    let page = String::from_utf8(fetch_admin(&gateway, "/status").body).unwrap();
     assert!(page.contains("Demand is not known."), "{page}");
 }
 
@@ -317,7 +317,7 @@ fn log_lines_lost_on_a_full_disk_are_counted() {
         assert_eq!(get(&gateway, "/", "").status, 200);
     }
     wait_until("three lines are missed", || {
-        let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+        let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
         value(&text, "posthaste_gateway_log_lines_lost_total") == 3.0
     });
 }
@@ -337,7 +337,7 @@ fn a_wish_that_cannot_be_read_is_counted() {
         "Accept-Encoding: gzip\r\nPrefer: compression=seldom\r\n",
     );
     get(&gateway, "/", "Accept-Encoding: br;q=x\r\n");
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     let unread = |field: &str| {
         let start = format!("posthaste_gateway_fields_unread_total{{field=\"{field}\"}}");
         value(&text, &start)
@@ -352,7 +352,7 @@ fn metrics_follow_the_conventions_of_prometheus() {
     let keys = "access_log = \"/dev/null\"\n[protection]\npolicy = \"prices\"";
     let gateway = start(config(&[origin.address], keys)).unwrap();
     get(&gateway, "/", "");
-    let text = String::from_utf8(told(&gateway, "/metrics").body).unwrap();
+    let text = String::from_utf8(fetch_admin(&gateway, "/metrics").body).unwrap();
     let mut helped = "";
     let mut families = 0;
     for line in text.lines() {

@@ -130,7 +130,7 @@ fn the_description_is_at_the_address_the_client_used() {
         (200, Some("text/xml; charset=utf-8"))
     );
     let description = wsdl::read(&document.body).unwrap();
-    let described = Described::of(&description);
+    let described = Described::from_description(&description);
     let wish = |operation: &str| described.wish(&format!("urn:posthaste:bookshop/{operation}"));
     assert_eq!(wish("Hello"), Some(Wish::Never), "it would get longer");
     assert_eq!(wish("BookLite"), Some(Wish::IfPossible));

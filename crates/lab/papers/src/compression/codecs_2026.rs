@@ -177,7 +177,7 @@ fn checks(records: &Records) -> Vec<Check> {
         .flat_map(|reply| STEPS.map(|step| (reply, step)))
         .map(|(reply, step)| {
             let (plain, _) = bytes_and_seconds(records, reply, NONE);
-            let assumed = assumed.of(step, Bytes::from_bytes(plain as u64)).cpu;
+            let assumed = assumed.estimate(step, Bytes::from_bytes(plain as u64)).cpu;
             bytes_and_seconds(records, reply, step.name()).1 / assumed.as_secs_f64()
         })
         .collect();

@@ -75,7 +75,7 @@ impl Collector for GatewayContext {
 fn replies(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), Error> {
     let statuses = metrics.replies.iter().enumerate();
     let seen: Vec<_> = statuses
-        .map(|(place, count)| ((place + 100).to_string(), load(count)))
+        .map(|(index, count)| ((index + 100).to_string(), load(count)))
         .filter(|(_, count)| *count > 0.0)
         .collect();
     let rows = seen.iter().map(|(status, n)| ([("status", &**status)], *n));

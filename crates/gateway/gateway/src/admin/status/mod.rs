@@ -114,9 +114,9 @@ pub(crate) fn page(context: &GatewayContext, history: &History) -> String {
                 h2 { "Replies and connections" }
                 table {
                     tr { th { "What" } th.n { "Count" } }
-                    @for (place, counter) in context.metrics.replies.iter().enumerate() {
+                    @for (index, counter) in context.metrics.replies.iter().enumerate() {
                         @if counter.load(Relaxed) > 0 {
-                            tr { td { "replies with status " (place + 100) } td.n { (counter.load(Relaxed)) } }
+                            tr { td { "replies with status " (index + 100) } td.n { (counter.load(Relaxed)) } }
                         }
                     }
                     @for (event, count) in context.counters.snapshot().events() {

@@ -58,11 +58,11 @@ impl<'a> OffersStatus<'a> {
     pub(super) fn all(resolved: &'a ResolvedConfig) -> Vec<Self> {
         let routes = resolved.routes();
         routes
-            .filter_map(|route| Some(Self::of(route.label, route.offers?)))
+            .filter_map(|route| Some(Self::from_route(route.label, route.offers?)))
             .collect()
     }
 
-    fn of(route: &'a str, offers: &'a RouteOffers) -> Self {
+    fn from_route(route: &'a str, offers: &'a RouteOffers) -> Self {
         let published = offers.published();
         let all = published.table.offers();
         let shown = all.iter().take(SHOWN);
@@ -73,14 +73,14 @@ impl<'a> OffersStatus<'a> {
             state: published.state,
             count: all.len(),
             offers: shown
-                .map(|offer| OfferStatus::of(&published, offer))
+                .map(|offer| OfferStatus::from_table(&published, offer))
                 .collect(),
         }
     }
 }
 
 impl OfferStatus {
-    fn of(published: &PublishedTable, offer: &Offer) -> Self {
+    fn from_table(published: &PublishedTable, offer: &Offer) -> Self {
         let (class, measured) = (&offer.data.class, &offer.measured);
         let time = |time: Span| {
             let is_known = measured.seen() > 0 && time != Span::MAX;

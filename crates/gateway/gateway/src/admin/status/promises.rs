@@ -14,8 +14,8 @@ const MOST: usize = 20;
 /// Renders two tables, of offers and of clients. Empty if no offer was requested.
 pub(super) fn tables(admission: &Admission) -> Markup {
     let mut offers = admission.offers();
-    offers.retain(|watched| watched.report.seen.asked() > 0);
-    offers.sort_by_key(|watched| Reverse(watched.report.seen.asked()));
+    offers.retain(|watched| watched.report.seen.requests() > 0);
+    offers.sort_by_key(|watched| Reverse(watched.report.seen.requests()));
     let Some(first) = offers.first() else {
         return html! {};
     };
@@ -25,7 +25,7 @@ pub(super) fn tables(admission: &Admission) -> Markup {
         @for head in ["In time", "Per second", "Answered well", "Let in"] { th.n { (head) } th {} }
     };
     let seconds = first.report.over.as_secs_f64();
-    let (clients, of) = admission.clients(MOST);
+    let (clients, total) = admission.clients(MOST);
     html! {
         h2 { "What was promised, and what was delivered" }
         p {
@@ -45,7 +45,7 @@ pub(super) fn tables(admission: &Admission) -> Markup {
         } }
         p {
             "Clients to whom a promise was broken, then those who asked most: "
-            (clients.len()) " of " (of) ", each counted once on each offer."
+            (clients.len()) " of " (total) ", each counted once on each offer."
         }
         div.wide { table {
             tr { th { "Client" } th { "Offer" } (heads) }
@@ -58,7 +58,7 @@ pub(super) fn tables(admission: &Admission) -> Markup {
 
 fn delivered(report: &Report) -> Markup {
     html! {
-        td.n { (report.seen.asked()) }
+        td.n { (report.seen.requests()) }
         td.n { (report.seen.mean().map(millis).unwrap_or_default()) }
         @for (name, judged) in report.judged() {
             td.n { (number(name, judged.delivered)) }

@@ -21,11 +21,11 @@ type Class = (&'static str, &'static str, fn(&Outcomes) -> u64);
 
 /// All classes, in the order of the page.
 const CLASSES: [Class; 5] = [
-    ("2xx, 3xx", "succeeded", |of| of.succeeded),
-    ("4xx", "client-errors", |of| of.client_errors),
-    ("Refused", "refused", |of| of.refused),
-    ("5xx", "server-errors", |of| of.server_errors),
-    ("No reply", "cancelled", |of| of.cancelled),
+    ("2xx, 3xx", "succeeded", |outcomes| outcomes.succeeded),
+    ("4xx", "client-errors", |outcomes| outcomes.client_errors),
+    ("Refused", "refused", |outcomes| outcomes.refused),
+    ("5xx", "server-errors", |outcomes| outcomes.server_errors),
+    ("No reply", "cancelled", |outcomes| outcomes.cancelled),
 ];
 
 /// Population and error of the percentiles, for the reader.
@@ -115,15 +115,15 @@ impl RecentDocument {
 
 impl RateDocument {
     fn new(rates: &Rates) -> Self {
-        let of = &rates.outcomes;
+        let counts = &rates.outcomes;
         Self {
             seconds: rates.over.as_secs_f64(),
-            requests: rates.per_second(of.requests()),
-            succeeded: rates.per_second(of.succeeded),
-            client_errors: rates.per_second(of.client_errors),
-            refused: rates.per_second(of.refused),
-            server_errors: rates.per_second(of.server_errors),
-            cancelled: rates.per_second(of.cancelled),
+            requests: rates.per_second(counts.requests()),
+            succeeded: rates.per_second(counts.succeeded),
+            client_errors: rates.per_second(counts.client_errors),
+            refused: rates.per_second(counts.refused),
+            server_errors: rates.per_second(counts.server_errors),
+            cancelled: rates.per_second(counts.cancelled),
         }
     }
 }
@@ -146,17 +146,17 @@ impl PercentileDocument {
 
 impl SlotDocument {
     fn new(slot: &Slot, now: Instant) -> Self {
-        let of = &slot.outcomes;
+        let counts = &slot.outcomes;
         Self {
             ago: now.saturating_since(slot.until).as_secs_f64(),
             seconds: slot.until.saturating_since(slot.from).as_secs_f64(),
-            succeeded: of.succeeded,
-            client_errors: of.client_errors,
-            refused: of.refused,
-            server_errors: of.server_errors,
-            cancelled: of.cancelled,
+            succeeded: counts.succeeded,
+            client_errors: counts.client_errors,
+            refused: counts.refused,
+            server_errors: counts.server_errors,
+            cancelled: counts.cancelled,
             answered: slot.times.total(),
-            failed: of.failed,
+            failed: counts.failed,
             p50: seconds(slot.percentile(50)),
             p99: seconds(slot.percentile(99)),
             busy: slot.busy,
@@ -230,10 +230,10 @@ fn bars(rates: &[Rates]) -> Markup {
     html! {
         @for rates in distinct(rates, |rates| rates.over).filter(|rates| rates.outcomes.requests() > 0) {
             @let all = rates.outcomes.requests() as f64;
-            @let of = |count: u64| count as f64 / all * 100.0;
+            @let percent = |count: u64| count as f64 / all * 100.0;
             div.bar role="img" aria-label=(format!("Shares in the last {}", covered(rates.over))) {
                 @for (label, class, count) in CLASSES {
-                    @let share = of(count(&rates.outcomes));
+                    @let share = percent(count(&rates.outcomes));
                     @if share > 0.0 {
                         span.(class) style=(format!("width:{share:.3}%")) title=(format!("{label}: {share:.1} %")) {}
                     }

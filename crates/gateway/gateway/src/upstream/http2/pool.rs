@@ -37,9 +37,9 @@ enum Failure {
 }
 
 /// The right to open a connection.
-pub(in crate::upstream) struct ConnectTurn<'p> {
+pub(in crate::upstream) struct ConnectionOpening<'p> {
     pool: &'p Http2Pool,
-    _turn: MutexGuard<'p, ()>,
+    _lock: MutexGuard<'p, ()>,
 }
 
 impl Default for Http2Pool {
@@ -82,18 +82,18 @@ impl Http2Pool {
 
     /// Waits for the right to open a connection, at most `limit`. Fails if another request's attempt has failed
     /// meanwhile.
-    pub(in crate::upstream) async fn turn(
+    pub(in crate::upstream) async fn begin_opening(
         &self,
         limit: Duration,
-    ) -> Result<ConnectTurn<'_>, UpstreamError> {
+    ) -> Result<ConnectionOpening<'_>, UpstreamError> {
         let before = self.failures.get();
-        let turn = timeout(limit, self.connecting.lock()).await;
-        let turn = turn.map_err(|_| UpstreamError::ConnectTimeout)?;
+        let lock = timeout(limit, self.connecting.lock()).await;
+        let lock = lock.map_err(|_| UpstreamError::ConnectTimeout)?;
         match &*self.failure.borrow() {
             Some(failure) if self.failures.get() != before => Err(failure.to_error()),
-            _ => Ok(ConnectTurn {
+            _ => Ok(ConnectionOpening {
                 pool: self,
-                _turn: turn,
+                _lock: lock,
             }),
         }
     }
@@ -128,7 +128,7 @@ impl Http2Pool {
     }
 }
 
-impl ConnectTurn<'_> {
+impl ConnectionOpening<'_> {
     /// Adds a new connection and takes a place on it.
     pub(in crate::upstream) fn opened(self, connection: Http2Connection) -> Lease {
         let connection = Rc::new(connection);
@@ -137,17 +137,17 @@ impl ConnectTurn<'_> {
         lease.expect("a new connection has a place")
     }
 
-    /// Ends the turn with a failure, also for the requests that wait for it.
+    /// Ends the opening with a failure, also for the requests that wait for it.
     pub(in crate::upstream) fn failed(self, error: &UpstreamError) {
         let pool = self.pool;
         pool.failures.set(pool.failures.get() + 1);
-        pool.failure.replace(Failure::of(error));
+        pool.failure.replace(Failure::from_error(error));
     }
 }
 
 impl Failure {
     /// `None` for failures that say nothing about the next attempt.
-    fn of(error: &UpstreamError) -> Option<Self> {
+    fn from_error(error: &UpstreamError) -> Option<Self> {
         match error {
             UpstreamError::Connect(error) => Some(Self::Io(error.kind(), error.raw_os_error())),
             UpstreamError::ConnectTimeout => Some(Self::Timeout),

@@ -1,10 +1,10 @@
-//! The place of a request: its service, and its kind there.
+//! The location of a request: its service, and its kind there.
 
 use posthaste_admission::{Kind, Ticket};
 
 /// The service of a route, and the kind of its requests there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RoutePlace {
+pub(super) struct RouteLocation {
     pub(super) service: usize,
     pub(super) kind: Kind,
     /// The policy does not reject its requests.
@@ -14,6 +14,6 @@ pub(super) struct RoutePlace {
 /// A request in service or waiting, with its service.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlacedTicket {
-    pub(super) place: RoutePlace,
+    pub(super) location: RouteLocation,
     pub(super) ticket: Ticket,
 }
