@@ -121,7 +121,7 @@ fn scenarios(records: &Records) -> Vec<&str> {
 }
 
 /// The median of a column over the repetitions of a competitor in a scenario. NaN if it was not measured.
-fn estimate_of(records: &Records, who: &str, scenario: &str, column: &str) -> MedianEstimate {
+fn cell(records: &Records, who: &str, scenario: &str, column: &str) -> MedianEstimate {
     let rows = valid(records);
     let rows = rows.filter(|row| row.text("who") == who && row.text("scenario") == scenario);
     estimate(&rows.map(|row| row.number(column)).collect::<Vec<_>>())
@@ -138,7 +138,7 @@ fn bars(records: &Records, quantity: &Quantity) -> Bars {
             .filter_map(|competitor| {
                 bar(
                     competitor,
-                    estimate_of(records, competitor.name, scenario, quantity.column),
+                    cell(records, competitor.name, scenario, quantity.column),
                 )
             })
             .collect(),
@@ -168,7 +168,7 @@ fn title(records: &Records, quantity: &Quantity, shown: &[&str]) -> String {
     let Some(scenario) = scenario.copied().or(shown.first().copied()) else {
         return quantity.name.to_owned();
     };
-    let value = |who: &str| estimate_of(records, who, scenario, quantity.column).median;
+    let value = |who: &str| cell(records, who, scenario, quantity.column).median;
     let all = best(records, quantity, scenario);
     let Some(first) = all.first() else {
         return format!("{}: not measured", quantity.name);
@@ -199,7 +199,7 @@ fn title(records: &Records, quantity: &Quantity, shown: &[&str]) -> String {
 /// Names of the competitors with the best value. Empty if nothing is known.
 fn best(records: &Records, quantity: &Quantity, scenario: &str) -> Vec<&'static str> {
     let values = COMPETITORS.iter().map(|competitor| {
-        let value = estimate_of(records, competitor.name, scenario, quantity.column).median;
+        let value = cell(records, competitor.name, scenario, quantity.column).median;
         (competitor.name, if quantity.more { value } else { -value })
     });
     let known: Vec<(&str, f64)> = values.filter(|(_, value)| value.is_finite()).collect();
@@ -236,7 +236,7 @@ fn unknown(records: &Records, quantity: &Quantity, shown: &[&str]) -> Option<Str
         .flat_map(|scenario| {
             let competitors = COMPETITORS.iter();
             let endless = competitors.filter(|competitor| {
-                estimate_of(records, competitor.name, scenario, quantity.column)
+                cell(records, competitor.name, scenario, quantity.column)
                     .median
                     .is_infinite()
             });
@@ -267,8 +267,7 @@ fn rejection_us(records: &Records, who: &str) -> f64 {
         return f64::NAN;
     };
     let difference = |column| {
-        let [low, high] =
-            [low, high].map(|scenario| estimate_of(records, who, scenario, column).median);
+        let [low, high] = [low, high].map(|scenario| cell(records, who, scenario, column).median);
         high - low
     };
     let rejections = difference("rejected");
@@ -338,7 +337,7 @@ fn checks(records: &Records) -> Vec<Check> {
 fn void(records: &Records, rows: &[RecordRow<'_>]) -> Check {
     let void = rows.iter().filter(|row| row.number("void") != 0.0).count();
     let remains = rows.iter().all(|row| {
-        estimate_of(records, row.text("who"), row.text("scenario"), "goodput")
+        cell(records, row.text("who"), row.text("scenario"), "goodput")
             .median
             .is_finite()
     });
@@ -369,7 +368,7 @@ fn because(value: f64, reason: &'static str) -> &'static str {
 
 /// Goals at five times the capacity.
 fn overloaded(records: &Records) -> [Check; 3] {
-    let value = |who: &str, column: &str| estimate_of(records, who, OVERLOAD, column);
+    let value = |who: &str, column: &str| cell(records, who, OVERLOAD, column);
     let [important, goodput] = ["important", "goodput"].map(|column| value(PROTECTED, column));
     let peers = COMPETITORS
         .iter()
@@ -416,7 +415,7 @@ const UNSERVED: &str = "others were served in their place.";
 
 fn recovered(records: &Records, scenario: &str) -> Check {
     let [ours, none] =
-        [PROTECTED, NOTHING].map(|who| estimate_of(records, who, scenario, "recovery_s").median);
+        [PROTECTED, NOTHING].map(|who| cell(records, who, scenario, "recovery_s").median);
     let duration = |seconds: f64| match seconds {
         seconds if seconds.is_nan() => "an unknown time".to_owned(),
         seconds if seconds.is_finite() => format!("{seconds:.2} s"),
@@ -437,8 +436,7 @@ fn recovered(records: &Records, scenario: &str) -> Check {
 const BURSTS: &str = "a burst of requests of one client waits for the turns of that client.";
 
 fn shared(records: &Records) -> Check {
-    let [ours, none] =
-        [PROTECTED, NOTHING].map(|who| estimate_of(records, who, HOSTILE, "others").median);
+    let [ours, none] = [PROTECTED, NOTHING].map(|who| cell(records, who, HOSTILE, "others").median);
     Check::goal(
         ours >= 0.97,
         format!(
@@ -452,8 +450,7 @@ fn shared(records: &Records) -> Check {
 
 /// Goal of the budgets: a client that states any price takes less from the others if it has to pay.
 fn paid(records: &Records) -> Check {
-    let [paid, believed] =
-        [BUDGETS, BELIEVED].map(|who| estimate_of(records, who, HOSTILE, "others"));
+    let [paid, believed] = [BUDGETS, BELIEVED].map(|who| cell(records, who, HOSTILE, "others"));
     Check::goal(
         paid.low > believed.high,
         format!(
@@ -539,11 +536,9 @@ mod tests {
     #[test]
     fn a_better_peer_fails_the_goal_and_void_runs_do_not_count() {
         let checks = checks(&records());
-        let find = |sentence: &str| {
-            let found = checks
-                .iter()
-                .find(|check| check.sentence.contains(sentence));
-            found.unwrap_or_else(|| panic!("{sentence}: {checks:?}"))
+        let find = |part: &str| {
+            let found = checks.iter().find(|check| check.sentence.contains(part));
+            found.unwrap_or_else(|| panic!("{part}: {checks:?}"))
         };
         assert!(find("Of 5 runs 1 are void").holds);
         let beside = find("the best other proxy, HAProxy");
