@@ -35,8 +35,8 @@ pub(crate) const QUESTIONS: [PaperQuestion; 10] = [
     },
     PaperQuestion {
         question: "When does a handheld gain from compressed replies?",
-        figure: compression::fig_50::FIGURE.id,
-        answer: compression::fig_50::answer,
+        figure: compression::networks::FIG_50.id,
+        answer: compression::networks::answer,
     },
     PaperQuestion {
         question: "Can the server decide by its load for whom to compress?",
@@ -45,13 +45,13 @@ pub(crate) const QUESTIONS: [PaperQuestion; 10] = [
     },
     PaperQuestion {
         question: "What does a broker cost that compares offers for each request?",
-        figure: broker::fig_59::FIGURE.id,
-        answer: broker::fig_59::answer,
+        figure: broker::thesis_brokers::FIG_59.id,
+        answer: broker::thesis_brokers::answer,
     },
     PaperQuestion {
         question: "Do replies gain that are marked for the network by the priority in their request?",
-        figure: diffserv::fig_65::FIGURE.id,
-        answer: diffserv::fig_65::answer,
+        figure: diffserv::gains::FIG_65.id,
+        answer: diffserv::gains::answer,
     },
     PaperQuestion {
         question: "Do prices protect a server that is asked for more than it can do?",

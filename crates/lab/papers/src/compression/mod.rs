@@ -14,10 +14,6 @@
 mod claims;
 mod codecs;
 pub(crate) mod codecs_2026;
-pub(crate) mod fig_47;
-pub(crate) mod fig_48;
-pub(crate) mod fig_49;
-pub(crate) mod fig_50;
 pub(crate) mod fig_51;
 pub(crate) mod fig_52;
 pub(crate) mod fig_53;
@@ -25,6 +21,7 @@ pub(crate) mod fig_54;
 mod handheld;
 mod line_time;
 mod loaded;
+pub(crate) mod networks;
 mod peers;
 mod policies;
 pub(crate) mod policies_2026;

@@ -6,10 +6,7 @@
 //! own.
 
 pub(crate) mod fig_62;
-pub(crate) mod fig_63;
-pub(crate) mod fig_64;
-pub(crate) mod fig_65;
-pub(crate) mod fig_66;
+pub(crate) mod gains;
 mod marking_cost;
 mod qos_proxy;
 mod selection;
