@@ -7,6 +7,7 @@ use posthaste_http::grpc::Code;
 use posthaste_units::Instant;
 
 use crate::events::{EventPlan, EventSummary, EventTally};
+use crate::fifo::Fifo;
 use crate::phases::Moments;
 use crate::reply::{Budget, HttpReply};
 use crate::slots::{ConnectionSlot, ExchangeId, ExchangeSlot, Slot as _};
@@ -46,6 +47,29 @@ pub(crate) struct HttpExchange {
 }
 
 impl HttpExchange {
+    /// An attempt that is sent at `sent`.
+    pub(crate) fn new(due: Due, request: usize, attempt: Attempt, sent: Instant) -> Self {
+        let moments = Moments {
+            intended: due.at,
+            begun: sent,
+            sent,
+            written: sent,
+            ..Moments::default()
+        };
+        Self {
+            due,
+            request,
+            attempt,
+            status: None,
+            code: None,
+            moments,
+            quoted: false,
+            events: EventSummary::default(),
+            refusals: 0,
+            is_resent: false,
+        }
+    }
+
     /// Numbers of the request and of its attempt.
     pub(crate) fn numbers(&self) -> (u64, u32) {
         (self.due.number, self.attempt.number)
@@ -83,6 +107,7 @@ pub(crate) struct OpenStream {
 pub(crate) struct Exchanges {
     slots: Vec<OpenExchange>,
     free: Vec<ExchangeSlot>,
+    deadlines: Fifo<ExchangeSlot>,
     /// Memory for coded replies, if they are kept.
     budget: Option<Arc<Budget>>,
     /// Events expected in the replies.
@@ -100,14 +125,26 @@ impl Exchanges {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
+            deadlines: Fifo::new(),
             budget,
             events,
             has_calls,
         }
     }
 
-    /// Assigns a slot.
+    /// Assigns a slot to an exchange whose reply has to be complete by `deadline`.
     pub(crate) fn insert(
+        &mut self,
+        exchange: HttpExchange,
+        connection: Option<ConnectionSlot>,
+        deadline: Instant,
+    ) -> ExchangeSlot {
+        let slot = self.assign_slot(exchange, connection);
+        self.deadlines.push(slot, deadline);
+        slot
+    }
+
+    fn assign_slot(
         &mut self,
         exchange: HttpExchange,
         connection: Option<ConnectionSlot>,
@@ -136,8 +173,19 @@ impl Exchanges {
         slot
     }
 
+    /// Takes the next exchange whose reply is not complete by its deadline.
+    pub(crate) fn pop_late(&mut self, now: Instant) -> Option<ExchangeSlot> {
+        self.deadlines.pop_due(now)
+    }
+
+    /// The earliest deadline.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.next_due()
+    }
+
     /// Frees a slot.
     pub(crate) fn remove(&mut self, slot: ExchangeSlot) -> HttpExchange {
+        self.deadlines.remove(slot);
         let open = &mut self[slot];
         open.is_open = false;
         if let Some(events) = open.reply.events() {
@@ -155,8 +203,15 @@ impl Exchanges {
         (open.is_open && open.id == id).then_some(open)
     }
 
+    /// True if an exchange is in progress.
+    pub(crate) fn contains(&self, id: ExchangeId) -> bool {
+        let open = self.slots.get(id.slot.index());
+        open.is_some_and(|open| open.is_open && open.id == id)
+    }
+
     /// Frees all slots.
     pub(crate) fn drain(&mut self) -> Vec<HttpExchange> {
+        self.deadlines = Fifo::new();
         let open = self.slots.drain(..).filter(|open| open.is_open);
         let exchanges = open.map(|mut open| {
             let events = open.reply.events().map(|events| events.summary());

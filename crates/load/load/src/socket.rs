@@ -36,6 +36,20 @@ impl ConnectAttempt {
     }
 }
 
+/// Returns the outcome of an attempt that failed later.
+pub(crate) const fn connect_outcome(errno: Errno) -> Outcome {
+    match errno {
+        Errno::CONNREFUSED | Errno::CONNRESET => Outcome::Refused,
+        Errno::ADDRNOTAVAIL | Errno::NOBUFS | Errno::NOMEM => Outcome::ClientFailed,
+        _ => Outcome::ConnectAborted,
+    }
+}
+
+/// True if a connection failed because of the address, and not of this machine.
+pub(crate) const fn is_of_address(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Refused | Outcome::ConnectAborted)
+}
+
 /// Describes the error of a connection attempt, with the remedy if this machine is the cause.
 pub(crate) fn connect_failure(errno: Errno) -> String {
     match errno {

@@ -1,74 +1,59 @@
 //! The ends of connections.
 
-use super::super::EventLoop;
-use super::super::complete::CLOSING;
-use super::super::connect::is_of_address;
+use super::Streams;
 use crate::connection::ConnectionState;
 use crate::outcome::Outcome;
-use crate::slots::{ConnectionSlot, ExchangeSlot, Slot as _};
+use crate::slots::{ConnectionSlot, ExchangeSlot};
+use crate::socket;
 
-impl EventLoop<'_> {
-    /// Removes a connection from its queue: it takes no more requests. Its streams continue.
-    pub(super) fn leave_queue(&mut self, slot: ConnectionSlot, queue: usize) {
-        let Some(queue) = self.streams.queues.get_mut(queue) else {
-            return;
-        };
-        queue.connections.retain(|other| *other != slot);
-        if queue.opening == Some(slot) {
-            queue.opening = None;
-        }
-    }
-
+impl Streams<'_, '_> {
     /// Closes a connection without streams that takes no more requests. Over TCP the server has to close first, so that the
     /// server keeps TIME_WAIT. Over QUIC, tickets for early data have to come first.
     pub(super) fn close_if_unused(&mut self, slot: ConnectionSlot) {
-        let Some(connection) = self.connections.get_mut(slot.index()) else {
+        let Some(connection) = self.connections.get_mut(slot) else {
             return;
         };
         let is_established = connection.state == ConnectionState::Exchanging;
         let streams = connection.streams_mut();
-        let is_single = self
-            .streams
-            .queues
-            .get(streams.queue)
-            .is_none_or(|q| q.is_single);
+        let is_single = self.queues.is_single(streams.queue);
         if !is_established || !streams.client.is_idle() || streams.client.is_usable() && !is_single
         {
             return;
         }
         streams.client.close();
-        streams.client.add_counts(&mut self.tally.streams);
+        streams
+            .client
+            .add_counts(&mut self.requests.recording.tally.streams);
         let queue = streams.queue;
         let now = self.shared.clock.now();
         // The GOAWAY is a courtesy: the server need not take it.
-        let _ = connection.flush_streams(&mut self.scratch, self.shared.clock.at(now));
+        let _ = connection.flush_streams(&mut self.buffers.scratch, self.shared.clock.at(now));
         // Ports of UDP have no TIME_WAIT.
         if connection.quic().is_some_and(|quic| !quic.awaits_tickets()) {
-            self.abort(slot);
+            self.connections.abort(slot);
         } else {
-            connection.state = ConnectionState::Closing;
-            self.closing.push(slot, now + CLOSING);
+            self.connections.await_close(slot, now);
         }
-        self.leave_queue(slot, queue);
-        self.forget_single(queue);
-    }
-
-    /// Handles the server's end of an established connection.
-    pub(super) fn end_of_connection(&mut self, slot: ConnectionSlot) {
-        let reason = "the connection ended before the reply was complete";
-        self.fail_streams(slot, Outcome::Reset, reason);
+        self.queues.leave(slot, queue);
+        self.queues.forget_single(queue);
     }
 
     /// Ends the streams of a connection and the connection. Waiting requests of its queue get another connection, unless
     /// this one never worked.
-    pub(in super::super) fn fail_streams(
+    pub(in super::super) fn fail(
         &mut self,
         slot: ConnectionSlot,
         outcome: Outcome,
-        reason: &str,
+        reason: impl FnOnce() -> String,
     ) {
-        self.end_open_streams(slot, None, outcome, reason);
-        self.discard(slot, outcome, reason);
+        self.connections.clear_deadlines(slot);
+        if self.connections[slot].state == ConnectionState::Closing {
+            // Its exchanges have ended.
+            return self.connections.abort(slot);
+        }
+        let reason = reason();
+        self.end_open_streams(slot, None, outcome, &reason);
+        self.discard(slot, outcome, &reason);
     }
 
     /// Ends a connection on which the server violated the protocol. The request whose reply did so is named; the others
@@ -79,7 +64,8 @@ impl EventLoop<'_> {
         guilty: Option<ExchangeSlot>,
         reason: &str,
     ) {
-        if let Some(guilty) = guilty.filter(|open| self.has_stream(slot, *open)) {
+        let open = self.connections[slot].streams().client.open_exchanges();
+        if let Some(guilty) = guilty.filter(|guilty| open.contains(guilty)) {
             self.fail_exchange(guilty, Outcome::ProtocolError, || reason.to_owned());
             let others = format!("another reply on the connection: {reason}");
             self.end_open_streams(slot, Some(guilty), Outcome::Collateral, &others);
@@ -88,18 +74,9 @@ impl EventLoop<'_> {
         }
         // The last frame states the reason to the server, if the socket takes it.
         let now = self.shared.clock.at(self.shared.clock.now());
-        let connection = &mut self.connections[slot.index()];
-        let _ = connection.flush_streams(&mut self.scratch, now);
+        let connection = &mut self.connections[slot];
+        let _ = connection.flush_streams(&mut self.buffers.scratch, now);
         self.discard(slot, Outcome::ProtocolError, reason);
-    }
-
-    fn has_stream(&mut self, slot: ConnectionSlot, open: ExchangeSlot) -> bool {
-        self.open_exchanges(slot).contains(&open)
-    }
-
-    fn open_exchanges(&self, slot: ConnectionSlot) -> Vec<ExchangeSlot> {
-        let streams = self.connections[slot.index()].streams();
-        streams.client.open_exchanges()
     }
 
     /// Ends the exchanges with open streams on a connection, except one that has ended.
@@ -110,10 +87,10 @@ impl EventLoop<'_> {
         outcome: Outcome,
         reason: &str,
     ) {
-        let mut open = self.open_exchanges(slot);
+        let mut open = self.connections[slot].streams().client.open_exchanges();
         open.retain(|open| Some(*open) != ended);
         open.sort_unstable();
-        self.tally.streams.connections_lost += u64::from(!open.is_empty());
+        self.requests.recording.tally.streams.connections_lost += u64::from(!open.is_empty());
         for open in open {
             self.fail_exchange(open, outcome, || reason.to_owned());
         }
@@ -122,21 +99,24 @@ impl EventLoop<'_> {
     /// Removes a connection whose exchanges have ended. If it never had a stream, the waiting requests end like those on
     /// the connection: another one would fare no better.
     fn discard(&mut self, slot: ConnectionSlot, outcome: Outcome, reason: &str) {
-        let connection = &self.connections[slot.index()];
+        let connection = &self.connections[slot];
         let (server, address) = (connection.origin, connection.address);
         let was_connecting = connection.state == ConnectionState::Connecting;
         let streams = connection.streams();
         let (queue, is_confirmed) = (streams.queue, streams.is_confirmed);
         let was_used = is_confirmed && streams.client.opened() > 0;
-        streams.client.add_counts(&mut self.tally.streams);
-        self.leave_queue(slot, queue);
-        self.abort(slot);
-        let Some(others) = self.streams.queues.get(queue) else {
+        streams
+            .client
+            .add_counts(&mut self.requests.recording.tally.streams);
+        self.queues.leave(slot, queue);
+        self.connections.abort(slot);
+        let Some(others) = self.queues.get(queue) else {
             return;
         };
-        let is_alone = others.connections.is_empty() && others.opening.is_none();
-        if was_connecting && is_of_address(outcome) {
-            self.fail_address(server, address);
+        let is_alone = others.is_without_connection();
+        if was_connecting && socket::is_of_address(outcome) {
+            let tally = &mut self.requests.recording.tally;
+            self.connections.fail_address(server, address, tally);
             if is_alone && self.opens_another(queue) {
                 return;
             }
@@ -145,18 +125,7 @@ impl EventLoop<'_> {
             self.fail_waiting(queue, outcome, reason);
         } else {
             self.fill(queue);
-            self.forget_single(queue);
-        }
-    }
-
-    /// Removes the queue of a single request that has ended.
-    pub(super) fn forget_single(&mut self, queue: usize) {
-        let is_unused = self.streams.queues.get(queue).is_some_and(|queue| {
-            let is_empty = queue.waiting.is_empty() && queue.connections.is_empty();
-            queue.is_single && is_empty && queue.opening.is_none()
-        });
-        if is_unused {
-            self.streams.queues.remove(queue);
+            self.queues.forget_single(queue);
         }
     }
 }

@@ -7,24 +7,25 @@ use posthaste_http::streams::http2::Client;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 
-use super::super::EventLoop;
-use super::super::connect::is_of_address;
+use super::super::shared::Shared;
+use super::Streams;
 use crate::connection::{ConnectionState, StreamState};
 use crate::outcome::Outcome;
 use crate::quic::{QuicConnection, QuicServer};
-use crate::slots::{ConnectionSlot, Slot as _};
+use crate::slots::ConnectionSlot;
 use crate::socket::{self, ConnectAttempt};
 use crate::stream_client::{StreamClient, StreamSetUp};
 
-impl EventLoop<'_> {
+impl Streams<'_, '_> {
     /// Opens a connection for a queue. If that is impossible, the waiting requests of the queue end.
     pub(super) fn open_connection(&mut self, queue: usize) {
-        let server = self.streams.queues[queue].server;
-        if self.connections.len() >= self.shared.limit {
+        let server = self.queues[queue].server;
+        if self.connections.is_full() {
             let reason = "the limit of open connections is reached";
             return self.fail_waiting(queue, Outcome::Dropped, reason);
         }
-        let address = self.take_address(server);
+        let tally = &mut self.requests.recording.tally;
+        let address = self.connections.take_address(server, tally);
         let port = self.shared.local_port();
         let attempt = match self.shared.plan.protocol.quic() {
             None => socket::connect(&address, port, true),
@@ -39,8 +40,9 @@ impl EventLoop<'_> {
             }
             failed => failed.outcome(),
         };
-        if is_of_address(outcome) {
-            self.fail_address(server, address);
+        if socket::is_of_address(outcome) {
+            let tally = &mut self.requests.recording.tally;
+            self.connections.fail_address(server, address, tally);
             if self.opens_another(queue) {
                 return;
             }
@@ -51,11 +53,11 @@ impl EventLoop<'_> {
     /// Opens a connection for a queue after one was not established, if requests wait and the server has an address that
     /// has not failed since the last success.
     pub(super) fn opens_another(&mut self, queue: usize) -> bool {
-        let is_wanted = self.first_waiting(queue).is_some();
-        let place = &mut self.streams.queues[queue];
-        place.refusals += 1;
-        let (server, refusals) = (place.server, place.refusals);
-        let opens = is_wanted && self.has_another(server, refusals);
+        let waiting = self.queues.first_waiting(queue, &self.requests.exchanges);
+        let refused = &mut self.queues[queue];
+        refused.refusals += 1;
+        let (server, refusals) = (refused.server, refused.refusals);
+        let opens = waiting.is_some() && self.connections.has_another(server, refusals);
         if opens {
             self.open_connection(queue);
         }
@@ -69,11 +71,12 @@ impl EventLoop<'_> {
         server: (usize, SocketAddr),
         queue: usize,
     ) -> Result<(), (Outcome, String)> {
-        let client = self.new_client(&socket, server);
+        let client = new_client(self.shared, &socket, server.0, server.1);
         let client = client.map_err(|error| (Outcome::ClientFailed, error.to_string()))?;
         let now = self.shared.clock.now();
-        let slot = self.insert_connection(socket, server, now)?;
-        let connection = &mut self.connections[slot.index()];
+        let tally = &mut self.requests.recording.tally;
+        let slot = self.connections.insert(socket, server, now, tally)?;
+        let connection = &mut self.connections[slot];
         connection.streams = Some(Box::new(StreamState {
             client,
             queue,
@@ -82,13 +85,14 @@ impl EventLoop<'_> {
             is_confirmed: false,
         }));
         let id = connection.id;
-        self.streams.queues[queue].opening = Some(slot);
+        self.queues[queue].opening = Some(slot);
         if connection.is_quic() {
             // The first datagram leaves with the flush of this turn.
-            self.list(slot);
+            self.queues.list(connection);
             self.watch(slot, EventFlags::empty());
-            if self.is_current(id) {
-                self.begin_early_data(slot);
+            if self.connections.is_current(id) {
+                let connection = &mut self.connections[slot];
+                self.queues.begin_early_data(connection);
             }
         } else {
             self.watch(slot, EventFlags::OUT);
@@ -96,33 +100,16 @@ impl EventLoop<'_> {
         Ok(())
     }
 
-    /// Creates the state machine of a connection.
-    fn new_client(
-        &self,
-        socket: &OwnedFd,
-        (server, address): (usize, SocketAddr),
-    ) -> io::Result<StreamClient> {
-        let set_up = self.shared.streams.as_ref();
-        let (fields, config) = match set_up.expect("the protocol has streams") {
-            StreamSetUp::Http2(fields) => {
-                let client = Client::new(fields.clone());
-                return Ok(StreamClient::Http2(Box::new(client)));
-            }
-            StreamSetUp::Http3 { fields, config } => (fields.clone(), config),
-        };
-        let now = self.shared.clock.at(self.shared.clock.now());
-        let server = QuicServer {
-            index: server,
-            address,
-            name: &self.shared.names[&server].to_str(),
-        };
-        let quic = QuicConnection::new(config, socket, &server, fields, now)?;
-        Ok(StreamClient::Http3(Box::new(quic)))
+    /// Registers a connection for events. It ends if that is impossible.
+    fn watch(&mut self, slot: ConnectionSlot, also: EventFlags) {
+        if let Err(errno) = self.connections.watch(slot, also) {
+            self.fail(slot, Outcome::ClientFailed, || errno.to_string());
+        }
     }
 
     /// Begins requests on a connection whose transport is established: the requests of its queue get streams.
-    pub(in super::super) fn begin_streams(&mut self, slot: ConnectionSlot) {
-        let connection = &mut self.connections[slot.index()];
+    pub(in super::super) fn begin(&mut self, slot: ConnectionSlot) {
+        let connection = &mut self.connections[slot];
         if connection.is_secure() && connection.protocol() != Some(b"h2") {
             let chosen = connection.protocol().unwrap_or_default();
             let chosen = match String::from_utf8_lossy(chosen) {
@@ -134,7 +121,7 @@ impl EventLoop<'_> {
         }
         connection.state = ConnectionState::Exchanging;
         let queue = connection.streams().queue;
-        let streams = &mut self.streams.queues[queue];
+        let streams = &mut self.queues[queue];
         streams.refusals = 0;
         if streams.opening == Some(slot) {
             streams.opening = None;
@@ -144,11 +131,36 @@ impl EventLoop<'_> {
             streams.connections.contains(&slot),
             "an established connection takes no requests"
         );
-        self.list(slot);
+        self.queues.list(&mut self.connections[slot]);
         self.fill(queue);
-        if self.connections[slot.index()].is_secure() {
+        if self.connections[slot].is_secure() {
             // SETTINGS of the server may have come with the end of the handshake.
-            self.read_later(slot, false);
+            self.connections.read_later(slot, false);
         }
     }
+}
+
+/// Creates the state machine of a connection.
+fn new_client(
+    shared: &Shared<'_>,
+    socket: &OwnedFd,
+    server: usize,
+    address: SocketAddr,
+) -> io::Result<StreamClient> {
+    let set_up = shared.streams.as_ref();
+    let (fields, config) = match set_up.expect("the protocol has streams") {
+        StreamSetUp::Http2(fields) => {
+            let client = Client::new(fields.clone());
+            return Ok(StreamClient::Http2(Box::new(client)));
+        }
+        StreamSetUp::Http3 { fields, config } => (fields.clone(), config),
+    };
+    let now = shared.clock.at(shared.clock.now());
+    let server = QuicServer {
+        index: server,
+        address,
+        name: &shared.names[&server].to_str(),
+    };
+    let quic = QuicConnection::new(config, socket, &server, fields, now)?;
+    Ok(StreamClient::Http3(Box::new(quic)))
 }

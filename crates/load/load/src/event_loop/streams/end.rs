@@ -2,23 +2,23 @@
 
 use posthaste_http::streams::{StreamEnd, StreamRejection};
 
-use super::super::EventLoop;
+use super::Streams;
 use crate::connection::ConnectionState;
 use crate::exchange::OpenExchange;
 use crate::outcome::Outcome;
 use crate::protocol::WhenRejected;
-use crate::slots::{ConnectionSlot, ExchangeSlot, Slot as _};
+use crate::slots::{ConnectionSlot, ExchangeSlot};
 use crate::socket;
 
-impl EventLoop<'_> {
+impl Streams<'_, '_> {
     /// Records the streams that have ended, in the order of their ends.
     pub(super) fn end_streams(&mut self, slot: ConnectionSlot) {
         let now = self.shared.clock.now();
-        let mut ended = std::mem::take(&mut self.streams.ended);
+        let mut ended = std::mem::take(&mut self.queues.ended);
         let mut rejected = Vec::new();
         for (open, end) in ended.drain(..) {
             match end {
-                StreamEnd::Complete => self.end_replied(open, now),
+                StreamEnd::Complete => self.requests.end_replied(open, now),
                 StreamEnd::Reset(code) => {
                     let reason = || format!("the server reset the stream with {code}");
                     self.fail_exchange(open, Outcome::Reset, reason);
@@ -29,12 +29,12 @@ impl EventLoop<'_> {
                 }
             }
         }
-        self.streams.ended = ended;
+        self.queues.ended = ended;
         // Each goes to the front of its queue, so the last one goes first.
         for (open, rejection) in rejected.into_iter().rev() {
             self.reject(open, rejection);
         }
-        for open in std::mem::take(&mut self.streams.given_up) {
+        for open in std::mem::take(&mut self.queues.given_up) {
             self.reset_stream(slot, open);
             let reason = || crate::reply::NoMemory.to_string();
             self.fail_exchange(open, Outcome::MemoryLimit, reason);
@@ -43,15 +43,15 @@ impl EventLoop<'_> {
 
     /// Sends a rejected request once more, if the plan says so, or ends it.
     fn reject(&mut self, open: ExchangeSlot, rejection: StreamRejection) {
-        let entry = &mut self.exchanges[open];
-        let resend = self.streams.when_rejected() == WhenRejected::Resend;
+        let entry = &mut self.requests.exchanges[open];
+        let resend = self.queues.when_rejected() == WhenRejected::Resend;
         let reason = match rejection {
             StreamRejection::Refused => "the server refused the stream",
             StreamRejection::GoAway => "GOAWAY before the stream",
         };
         if resend && !entry.exchange.is_resent {
             entry.exchange.is_resent = true;
-            self.tally.streams.resent += 1;
+            self.requests.recording.tally.streams.resent += 1;
             self.resend(open, reason);
         } else {
             self.fail_exchange(open, Outcome::Rejected, || reason.to_owned());
@@ -60,7 +60,7 @@ impl EventLoop<'_> {
 
     /// Ends an attempt that the server rejected without processing it, and puts the next one at the front of its queue.
     pub(super) fn resend(&mut self, open: ExchangeSlot, reason: &str) {
-        let entry = &mut self.exchanges[open];
+        let entry = &mut self.requests.exchanges[open];
         let ended = entry.exchange;
         entry.exchange.attempt.number += 1;
         entry.exchange.attempt.resent += 1;
@@ -69,13 +69,11 @@ impl EventLoop<'_> {
         (entry.connection, entry.stream) = (None, None);
         entry.reply.clear();
         let (queue, id) = (entry.queue, entry.id);
-        let queue = &mut self.streams.queues[queue];
-        queue.waiting.push_front(id);
-        self.tally
-            .explain(Outcome::Rejected, ended.numbers(), || reason.to_owned());
+        self.queues[queue].waiting.push_front(id);
         let (now, start) = (self.shared.clock.now(), self.shared.window.start);
-        self.tally
-            .attempt_ended(Outcome::Rejected, &ended.moments, now, start);
+        let tally = &mut self.requests.recording.tally;
+        tally.explain(Outcome::Rejected, ended.numbers(), || reason.to_owned());
+        tally.attempt_ended(Outcome::Rejected, &ended.moments, now, start);
     }
 
     /// Ends an exchange of HTTP/2 without a complete reply. Its stream has ended, or there is none.
@@ -85,54 +83,52 @@ impl EventLoop<'_> {
         outcome: Outcome,
         reason: impl FnOnce() -> String,
     ) {
-        self.replying.remove(open);
-        let exchange = self.exchanges.remove(open);
-        self.tally.explain(outcome, exchange.numbers(), reason);
         let now = self.shared.clock.now();
-        if !exchange.moments.has_stream {
-            let wait = now.saturating_since(exchange.moments.begun);
-            self.tally.streams.queued.add_wait(wait);
+        let moments = &self.requests.exchanges[open].exchange.moments;
+        if !moments.has_stream {
+            let wait = now.saturating_since(moments.begun);
+            self.requests.recording.tally.streams.queued.add_wait(wait);
         }
-        self.record_end(&exchange, outcome, now);
+        self.requests.fail(open, outcome, now, reason);
     }
 
     /// Ends the waiting requests of a queue.
     pub(super) fn fail_waiting(&mut self, queue: usize, outcome: Outcome, reason: &str) {
-        let place = &mut self.streams.queues[queue];
-        place.refusals = 0;
-        let waiting = std::mem::take(&mut place.waiting);
+        let failed = &mut self.queues[queue];
+        failed.refusals = 0;
+        let waiting = std::mem::take(&mut failed.waiting);
         for id in waiting {
-            if self.exchanges.get(id).is_some() {
+            if self.requests.exchanges.contains(id) {
                 self.fail_exchange(id.slot, outcome, || reason.to_owned());
             }
         }
-        self.forget_single(queue);
+        self.queues.forget_single(queue);
     }
 
     /// Resets the stream of an exchange.
     pub(super) fn reset_stream(&mut self, slot: ConnectionSlot, open: ExchangeSlot) {
-        let stream = self.exchanges[open].stream;
+        let stream = self.requests.exchanges[open].stream;
         let stream = stream.expect("the exchange has a stream");
-        let client = &mut self.connections[slot.index()].streams_mut().client;
-        client.cancel(stream.id);
-        self.list(slot);
+        let connection = &mut self.connections[slot];
+        connection.streams_mut().client.cancel(stream.id);
+        self.queues.list(connection);
     }
 
     /// Ends an exchange whose deadline has passed: on its stream, or waiting for one.
-    pub(in super::super) fn expire_stream(&mut self, open: ExchangeSlot) {
+    pub(in super::super) fn expire(&mut self, open: ExchangeSlot) {
         let OpenExchange {
             connection, queue, ..
-        } = self.exchanges[open];
+        } = self.requests.exchanges[open];
         let Some(slot) = connection else {
-            let outcome = if self.streams.queues[queue].connections.is_empty() {
+            let outcome = if self.queues[queue].connections.is_empty() {
                 Outcome::ConnectAborted
             } else {
                 Outcome::NoStream
             };
             self.fail_exchange(open, outcome, || outcome.meaning().to_owned());
-            return self.forget_single(queue);
+            return self.queues.forget_single(queue);
         };
-        let connection = &self.connections[slot.index()];
+        let connection = &self.connections[slot];
         let is_connecting = connection.state == ConnectionState::Connecting;
         let streams = connection.streams();
         // A server that has sent its SETTINGS has accepted the connection.

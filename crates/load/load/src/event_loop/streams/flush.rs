@@ -1,24 +1,16 @@
 //! The output of a turn: all requests of a connection leave with one call.
 
-use super::super::EventLoop;
+use super::Streams;
 use crate::connection::ConnectionState;
-use crate::slots::{ConnectionSlot, Slot as _};
+use crate::outcome::Outcome;
+use crate::slots::ConnectionSlot;
 
-impl EventLoop<'_> {
-    /// Lists a connection for the next flush.
-    pub(super) fn list(&mut self, slot: ConnectionSlot) {
-        let streams = self.connections[slot.index()].streams_mut();
-        if !streams.is_listed {
-            streams.is_listed = true;
-            self.streams.listed.push(slot);
-        }
-    }
-
+impl Streams<'_, '_> {
     /// Passes the output of all listed connections to the kernel.
-    pub(in super::super) fn flush_streams(&mut self) {
-        while let Some(slot) = self.streams.listed.pop() {
+    pub(in super::super) fn flush_listed(&mut self) {
+        while let Some(slot) = self.queues.take_listed() {
             // A connection may have ended since it was listed.
-            let Some(connection) = self.connections.get_mut(slot.index()) else {
+            let Some(connection) = self.connections.get_mut(slot) else {
                 continue;
             };
             // A connection that closes has passed on its GOAWAY already. Handshakes and acknowledgements of QUIC are output,
@@ -37,15 +29,16 @@ impl EventLoop<'_> {
     }
 
     /// Passes the output of a connection to the kernel, and further bodies, until either waits.
-    pub(super) fn flush_connection(&mut self, slot: ConnectionSlot) {
+    fn flush_connection(&mut self, slot: ConnectionSlot) {
         loop {
             let now = self.shared.clock.at(self.shared.clock.now());
-            let connection = &mut self.connections[slot.index()];
-            let flushed = connection.flush_streams(&mut self.scratch, now);
+            let connection = &mut self.connections[slot];
+            let flushed = connection.flush_streams(&mut self.buffers.scratch, now);
             match flushed {
                 Ok((taken, is_whole)) => {
-                    self.tally.bytes_sent += taken as u64;
-                    self.schedule(slot);
+                    self.requests.recording.tally.bytes_sent += taken as u64;
+                    let timers = &mut self.queues.timers;
+                    timers.schedule(connection, self.shared.clock);
                     if !is_whole {
                         return self.watch_writable(slot);
                     }
@@ -59,10 +52,17 @@ impl EventLoop<'_> {
         }
     }
 
+    /// Waits for space in the socket of a connection. The connection ends if that is impossible.
+    fn watch_writable(&mut self, slot: ConnectionSlot) {
+        if let Err(errno) = self.connections.watch_writable(slot) {
+            self.fail(slot, Outcome::ClientFailed, || errno.to_string());
+        }
+    }
+
     /// Passes bodies on that wait for a window. Returns true if there is output again.
     pub(super) fn continue_bodies(&mut self, slot: ConnectionSlot) -> bool {
         loop {
-            let client = &mut self.connections[slot.index()].streams_mut().client;
+            let client = &mut self.connections[slot].streams_mut().client;
             match client.next_writable() {
                 Some(open) => self.write_body(open),
                 None => return client.has_output(),
@@ -72,14 +72,14 @@ impl EventLoop<'_> {
 
     /// Records that the kernel has the heads and ends of requests that were in the output.
     fn record_written(&mut self, slot: ConnectionSlot) {
-        let streams = self.connections[slot.index()].streams_mut();
+        let streams = self.connections[slot].streams_mut();
         if streams.written.is_empty() {
             return;
         }
         let now = self.shared.clock.now();
         let mut written = std::mem::take(&mut streams.written);
         for id in written.drain(..) {
-            let Some(entry) = self.exchanges.get(id) else {
+            let Some(entry) = self.requests.exchanges.get(id) else {
                 continue;
             };
             let (Some(stream), true) = (&mut entry.stream, entry.connection == Some(slot)) else {
@@ -89,9 +89,9 @@ impl EventLoop<'_> {
             if !std::mem::replace(&mut stream.is_sent, true) {
                 entry.exchange.moments.sent = now;
                 let exchange = entry.exchange;
-                self.count_sent(&exchange);
+                self.requests.recording.count_sent(&exchange);
             }
         }
-        self.connections[slot.index()].streams_mut().written = written;
+        self.connections[slot].streams_mut().written = written;
     }
 }

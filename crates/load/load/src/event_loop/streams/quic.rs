@@ -3,19 +3,20 @@
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
-use super::super::EventLoop;
-use super::receive::ReplyWriter;
+use super::super::buffers::LoopBuffers;
+use super::Streams;
+use super::replies::ReplyWriter;
 use crate::connection::{ConnectionState, StreamState, TURN};
 use crate::outcome::Outcome;
 use crate::quic::QuicEnd;
-use crate::slots::{ConnectionSlot, ExchangeSlot, Slot as _};
+use crate::slots::{ConnectionSlot, ExchangeSlot};
 use crate::stream_client::StreamClient;
 
-impl EventLoop<'_> {
+impl Streams<'_, '_> {
     /// Handles an epoll event of a connection over QUIC.
     pub(in super::super) fn handle_datagrams(&mut self, slot: ConnectionSlot, flags: EventFlags) {
         if flags.contains(EventFlags::OUT) {
-            self.list(slot);
+            self.queues.list(&mut self.connections[slot]);
         }
         if flags.intersects(EventFlags::IN | EventFlags::ERR) {
             self.receive_datagrams(slot);
@@ -27,10 +28,11 @@ impl EventLoop<'_> {
         let mut taken = 0;
         while taken < TURN {
             let now = self.shared.clock.at(self.shared.clock.now());
-            let connection = &mut self.connections[slot.index()];
-            match connection.receive_datagrams(&mut self.buffer, &mut self.scratch, now) {
+            let connection = &mut self.connections[slot];
+            let LoopBuffers { input, scratch } = self.buffers;
+            match connection.receive_datagrams(input, scratch, now) {
                 Ok(length) => {
-                    self.tally.bytes_received += length as u64;
+                    self.requests.recording.tally.bytes_received += length as u64;
                     taken += length;
                 }
                 Err(Errno::AGAIN) => return,
@@ -40,12 +42,12 @@ impl EventLoop<'_> {
                 return;
             }
         }
-        self.read_later(slot, false);
+        self.connections.read_later(slot, false);
     }
 
     /// Handles the events of a connection after datagrams or a timer. Returns false if the connection has ended.
     pub(super) fn poll_quic(&mut self, slot: ConnectionSlot) -> bool {
-        let connection = &mut self.connections[slot.index()];
+        let connection = &mut self.connections[slot];
         let id = connection.id;
         let StreamState {
             client: StreamClient::Http3(quic),
@@ -56,9 +58,9 @@ impl EventLoop<'_> {
             unreachable!("a connection of HTTP/2 has no datagrams")
         };
         let mut replies = ReplyWriter::new(
-            &mut self.exchanges,
-            &mut self.streams,
-            &mut self.tally,
+            &mut self.requests.exchanges,
+            self.queues,
+            &mut self.requests.recording.tally,
             is_confirmed,
             self.shared.window,
             self.shared.clock.now(),
@@ -68,7 +70,7 @@ impl EventLoop<'_> {
         let is_established = quic.is_established();
         self.end_streams(slot);
         self.resend_early_data(slot);
-        let state = self.connections[slot.index()].state;
+        let state = self.connections[slot].state;
         if state == ConnectionState::Closing {
             return self.end_closing(slot, polled.is_err());
         }
@@ -80,39 +82,38 @@ impl EventLoop<'_> {
             }
             Err(QuicEnd::Violation(error)) => {
                 // The datagrams that ended the handshake may also have the violation.
-                self.connecting.remove(slot);
+                self.connections.clear_deadlines(slot);
                 let guilty = error.token.map(ExchangeSlot::from_token);
                 self.end_by_violation(slot, guilty, &error.to_string());
                 return false;
             }
         }
         if state == ConnectionState::Connecting && is_established {
-            self.connecting.remove(slot);
-            self.address_answers(slot);
-            self.begin_streams(slot);
+            self.connections.establish(slot);
+            self.begin(slot);
         }
-        self.list(slot);
+        self.queues.list(&mut self.connections[slot]);
         if is_established {
             self.continue_connection(slot);
         }
-        self.is_current(id)
+        self.connections.is_current(id)
     }
 
     /// Ends a connection that waits for tickets only, once they have come or it is lost. Returns false then.
     fn end_closing(&mut self, slot: ConnectionSlot, is_lost: bool) -> bool {
-        let quic = self.connections[slot.index()].quic();
+        let quic = self.connections[slot].quic();
         if !is_lost && quic.is_some_and(|quic| quic.awaits_tickets()) {
-            self.list(slot);
+            self.queues.list(&mut self.connections[slot]);
             return true;
         }
-        self.closing.remove(slot);
-        self.abort(slot);
+        self.connections.clear_deadlines(slot);
+        self.connections.abort(slot);
         false
     }
 
     /// Handles an error of a socket. On a connected UDP socket, the kernel reports ICMP messages as errors (udp(7)).
     pub(super) fn end_by_socket(&mut self, slot: ConnectionSlot, errno: Errno) {
-        let connection = &self.connections[slot.index()];
+        let connection = &self.connections[slot];
         let is_connecting = connection.state == ConnectionState::Connecting;
         if connection.is_quic() && is_own(errno) {
             // Interfaces without GSO return EIO or EINVAL.

@@ -1,121 +1,20 @@
-//! Frames of a connection, and the replies in them.
+//! Frames of a connection.
 
-use posthaste_http::streams::{ConnectionEvent, EventSink, StreamEnd};
-use posthaste_units::Instant;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
-use super::super::EventLoop;
-use super::StreamQueues;
+use super::Streams;
+use super::replies::ReplyWriter;
 use crate::connection::{StreamState, TURN};
-use crate::events::EventTally;
-use crate::exchange::Exchanges;
 use crate::outcome::Outcome;
-use crate::plan::MeasuredWindow;
-use crate::slots::{ConnectionSlot, ExchangeSlot, Slot as _};
+use crate::slots::{ConnectionSlot, ExchangeSlot};
 use crate::stream_client::StreamClient;
-use crate::tally::LoadTally;
 
-/// Writes replies to their exchanges, and collects the ends of streams.
-pub(super) struct ReplyWriter<'w> {
-    exchanges: &'w mut Exchanges,
-    ended: &'w mut Vec<(ExchangeSlot, StreamEnd)>,
-    given_up: &'w mut Vec<ExchangeSlot>,
-    is_confirmed: &'w mut bool,
-    events: &'w mut EventTally,
-    /// Beginning of the measured time.
-    start: Instant,
-    now: Instant,
-}
-
-impl<'w> ReplyWriter<'w> {
-    /// `window` begins with the measured time.
-    pub(super) fn new(
-        exchanges: &'w mut Exchanges,
-        queues: &'w mut StreamQueues,
-        tally: &'w mut LoadTally,
-        is_confirmed: &'w mut bool,
-        window: MeasuredWindow,
-        now: Instant,
-    ) -> Self {
-        Self {
-            exchanges,
-            ended: &mut queues.ended,
-            given_up: &mut queues.given_up,
-            is_confirmed,
-            events: &mut tally.events,
-            start: window.start,
-            now,
-        }
-    }
-
-    fn begin(&mut self, token: u32) {
-        let moments = &mut self.exchanges[ExchangeSlot::from_token(token)]
-            .exchange
-            .moments;
-        moments.first_byte.get_or_insert(self.now);
-    }
-}
-
-impl EventSink for ReplyWriter<'_> {
-    fn interim(&mut self, token: u32, _status: u16) {
-        self.begin(token);
-    }
-
-    fn head(&mut self, token: u32, status: u16) {
-        self.begin(token);
-        self.exchanges[ExchangeSlot::from_token(token)]
-            .reply
-            .begin(status);
-    }
-
-    fn field(&mut self, token: u32, name: &[u8], value: &[u8]) {
-        self.exchanges[ExchangeSlot::from_token(token)]
-            .reply
-            .field(name, value);
-    }
-
-    fn body(&mut self, token: u32, bytes: &[u8]) {
-        let slot = ExchangeSlot::from_token(token);
-        let open = &mut self.exchanges[slot];
-        if let Some(events) = open.reply.events() {
-            events.arrive(self.now);
-        }
-        if open.reply.body(bytes).is_err() && !self.given_up.contains(&slot) {
-            self.given_up.push(slot);
-        }
-        open.record_gaps(self.events, self.start);
-    }
-
-    fn trailer(&mut self, token: u32, name: &[u8], value: &[u8]) {
-        self.exchanges[ExchangeSlot::from_token(token)]
-            .reply
-            .trailer(name, value);
-    }
-
-    fn end(&mut self, token: u32, end: StreamEnd) {
-        let slot = ExchangeSlot::from_token(token);
-        self.given_up.retain(|other| *other != slot);
-        self.ended.push((slot, end));
-    }
-
-    fn connection(&mut self, event: ConnectionEvent<'_>) {
-        if let ConnectionEvent::SettingsChanged | ConnectionEvent::Limit(_) = event {
-            *self.is_confirmed = true;
-        }
-    }
-}
-
-impl EventLoop<'_> {
+impl Streams<'_, '_> {
     /// Handles an epoll event of an established connection.
-    pub(in super::super) fn handle_streams(
-        &mut self,
-        slot: ConnectionSlot,
-        flags: EventFlags,
-        gone: bool,
-    ) {
+    pub(in super::super) fn handle(&mut self, slot: ConnectionSlot, flags: EventFlags, gone: bool) {
         if flags.contains(EventFlags::OUT) {
-            self.list(slot);
+            self.queues.list(&mut self.connections[slot]);
         }
         if flags.contains(EventFlags::IN) || gone {
             self.receive_frames(slot, gone);
@@ -123,8 +22,8 @@ impl EventLoop<'_> {
     }
 
     /// Continues reading a connection that was left so that others get a turn.
-    pub(in super::super) fn receive_streams(&mut self, slot: ConnectionSlot, closing: bool) {
-        if self.connections[slot.index()].is_quic() {
+    pub(in super::super) fn receive(&mut self, slot: ConnectionSlot, closing: bool) {
+        if self.connections[slot].is_quic() {
             self.receive_datagrams(slot);
         } else {
             self.receive_frames(slot, closing);
@@ -135,14 +34,16 @@ impl EventLoop<'_> {
     pub(super) fn receive_frames(&mut self, slot: ConnectionSlot, closing: bool) {
         let mut taken = 0;
         loop {
-            let connection = &mut self.connections[slot.index()];
-            let length = match connection.read(&mut self.buffer) {
-                Ok(0) | Err(Errno::IO) => return self.end_of_connection(slot),
-                Ok(length) => length,
+            let connection = &mut self.connections[slot];
+            let length = match connection.read(&mut self.buffers.input) {
+                Ok(length) if length > 0 => length,
                 Err(Errno::AGAIN) => break,
-                Err(_) => return self.end_of_connection(slot),
+                Ok(_) | Err(_) => {
+                    let reason = "the connection ended before the reply was complete";
+                    return self.fail(slot, Outcome::Reset, || reason.to_owned());
+                }
             };
-            self.tally.bytes_received += length as u64;
+            self.requests.recording.tally.bytes_received += length as u64;
             taken += length;
             let is_secure = connection.is_secure();
             let StreamState {
@@ -154,24 +55,24 @@ impl EventLoop<'_> {
                 unreachable!("datagrams are not read as a stream of bytes")
             };
             let mut replies = ReplyWriter::new(
-                &mut self.exchanges,
-                &mut self.streams,
-                &mut self.tally,
+                &mut self.requests.exchanges,
+                self.queues,
+                &mut self.requests.recording.tally,
                 is_confirmed,
                 self.shared.window,
                 self.shared.clock.now(),
             );
-            let received = client.receive(&self.buffer[..length], &mut replies);
+            let received = client.receive(&self.buffers.input[..length], &mut replies);
             self.end_streams(slot);
             if let Err(error) = received {
                 let guilty = error.token.map(ExchangeSlot::from_token);
                 return self.end_by_violation(slot, guilty, &error.to_string());
             }
-            if length < self.buffer.len() && !closing && !is_secure {
+            if length < self.buffers.input.len() && !closing && !is_secure {
                 break;
             }
             if taken >= TURN {
-                self.read_later(slot, closing);
+                self.connections.read_later(slot, closing);
                 break;
             }
         }
@@ -181,13 +82,13 @@ impl EventLoop<'_> {
     /// Sends answers and bodies after frames were received, and gives free streams to waiting requests.
     pub(super) fn continue_connection(&mut self, slot: ConnectionSlot) {
         if self.continue_bodies(slot) {
-            self.list(slot);
+            self.queues.list(&mut self.connections[slot]);
         }
-        let streams = self.connections[slot.index()].streams();
+        let streams = self.connections[slot].streams();
         let (queue, is_usable) = (streams.queue, streams.client.is_usable());
         let was_used = streams.client.opened() > 0;
         if !is_usable {
-            self.leave_queue(slot, queue);
+            self.queues.leave(slot, queue);
         }
         if !is_usable && !was_used {
             // Another connection would fare no better.

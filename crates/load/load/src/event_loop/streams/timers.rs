@@ -5,8 +5,10 @@ use std::collections::BinaryHeap;
 
 use posthaste_units::Instant;
 
-use super::super::EventLoop;
-use crate::slots::{ConnectionId, ConnectionSlot, Slot as _};
+use super::Streams;
+use crate::clock::RunClock;
+use crate::connection::HttpConnection;
+use crate::slots::ConnectionId;
 
 /// Times at which connections have to be called.
 ///
@@ -25,32 +27,9 @@ impl QuicTimers {
         let due = self.next_due()?;
         (due <= now).then(|| self.0.pop().expect("the heap has an entry").0)
     }
-}
-
-impl EventLoop<'_> {
-    /// Calls the connections whose timers have expired.
-    pub(in super::super) fn expire_quic_timers(&mut self, now: Instant) {
-        while let Some((due, id)) = self.streams.timers.pop_due(now) {
-            if !self.is_current(id) {
-                continue;
-            }
-            let slot = id.slot;
-            let connection = &mut self.connections[slot.index()];
-            let Some(quic) = connection.quic() else {
-                continue;
-            };
-            if quic.scheduled != Some(due) {
-                continue;
-            }
-            quic.scheduled = None;
-            quic.expire(self.shared.clock.at(now));
-            self.poll_quic(slot);
-        }
-    }
 
     /// Enters the timer of a connection, unless an earlier entry exists.
-    pub(super) fn schedule(&mut self, slot: ConnectionSlot) {
-        let connection = &mut self.connections[slot.index()];
+    pub(super) fn schedule(&mut self, connection: &mut HttpConnection, clock: RunClock) {
         let id = connection.id;
         let Some(quic) = connection.quic() else {
             return;
@@ -58,10 +37,30 @@ impl EventLoop<'_> {
         let Some(due) = quic.timer() else {
             return;
         };
-        let due = self.shared.clock.instant(due);
+        let due = clock.instant(due);
         if quic.scheduled.is_none_or(|scheduled| due < scheduled) {
             quic.scheduled = Some(due);
-            self.streams.timers.0.push(Reverse((due, id)));
+            self.0.push(Reverse((due, id)));
+        }
+    }
+}
+
+impl Streams<'_, '_> {
+    /// Calls the connections whose timers have expired.
+    pub(in super::super) fn expire_timers(&mut self, now: Instant) {
+        while let Some((due, id)) = self.queues.timers.pop_due(now) {
+            if !self.connections.is_current(id) {
+                continue;
+            }
+            let Some(quic) = self.connections[id.slot].quic() else {
+                continue;
+            };
+            if quic.scheduled != Some(due) {
+                continue;
+            }
+            quic.scheduled = None;
+            quic.expire(self.shared.clock.at(now));
+            self.poll_quic(id.slot);
         }
     }
 }

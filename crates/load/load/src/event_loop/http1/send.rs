@@ -2,10 +2,10 @@
 
 use rustix::io::Errno;
 
-use super::EventLoop;
+use super::Http1;
 use crate::connection::ConnectionState;
 use crate::outcome::Outcome;
-use crate::slots::{ConnectionSlot, Slot as _};
+use crate::slots::ConnectionSlot;
 
 /// Result of sending a request.
 pub(super) enum Transmitted {
@@ -16,12 +16,14 @@ pub(super) enum Transmitted {
     Unwritten(String),
 }
 
-impl EventLoop<'_> {
+impl Http1<'_, '_> {
     /// Sends the request of a connection that is ready.
-    pub(super) fn write_request(&mut self, slot: ConnectionSlot) {
+    pub(in super::super) fn write_request(&mut self, slot: ConnectionSlot) {
         match self.transmit(slot) {
-            Transmitted::Yes if self.connections[slot.index()].has_unsent() => {
-                self.watch_writable(slot);
+            Transmitted::Yes if self.connections[slot].has_unsent() => {
+                if let Err(errno) = self.connections.watch_writable(slot) {
+                    self.fail(slot, Outcome::ClientFailed, || errno.to_string());
+                }
             }
             Transmitted::Yes => {}
             Transmitted::Refused(errno) => self.fail_reset(slot, &errno.to_string()),
@@ -31,38 +33,40 @@ impl EventLoop<'_> {
 
     /// Passes the request of a connection to the kernel.
     pub(super) fn transmit(&mut self, slot: ConnectionSlot) -> Transmitted {
-        let connection = &mut self.connections[slot.index()];
+        let connection = &mut self.connections[slot];
         let Some(open) = connection.exchange else {
             return Transmitted::Yes;
         };
-        let exchange = &mut self.exchanges[open].exchange;
+        let exchange = &mut self.requests.exchanges[open].exchange;
         let request = self.shared.mix.requests[exchange.request].http1();
         let mut quoted = false;
-        let bytes = if let (Some(bytes), None) = (request.fixed(), &self.buyer) {
+        let bytes = if let (Some(bytes), None) = (request.fixed(), &self.requests.buyer) {
             bytes
         } else {
-            self.scratch.clear();
+            self.buffers.scratch.clear();
             let row = exchange.due.number;
-            if let Err(reason) = request.write(&self.shared.plan.data, row, &mut self.scratch) {
+            if let Err(reason) =
+                request.write(&self.shared.plan.data, row, &mut self.buffers.scratch)
+            {
                 return Transmitted::Unwritten(reason);
             }
-            if let Some(buyer) = &self.buyer {
+            if let Some(buyer) = &self.requests.buyer {
                 let quote = buyer.quotes.usable(self.shared.clock.now());
                 quoted = quote.is_some();
-                buyer.insert_fields(quote, &mut self.scratch);
+                buyer.insert_fields(quote, &mut self.buffers.scratch);
             }
-            &self.scratch
+            &self.buffers.scratch
         };
         connection.reader.begin(request.is_head);
         match connection.send(bytes) {
             Ok(()) => {
-                self.tally.bytes_sent += bytes.len() as u64;
+                self.requests.recording.tally.bytes_sent += bytes.len() as u64;
                 connection.state = ConnectionState::Exchanging;
                 exchange.moments.written = self.shared.clock.now();
                 exchange.quoted = quoted;
                 if quoted {
                     let exchange = *exchange;
-                    self.record_quote_use(&exchange);
+                    self.requests.record_quote_use(&exchange);
                 }
                 Transmitted::Yes
             }
@@ -72,14 +76,14 @@ impl EventLoop<'_> {
 
     /// Sends the rest of a request. Returns false if the peer accepts no more.
     pub(super) fn flush(&mut self, slot: ConnectionSlot) -> bool {
-        let connection = &mut self.connections[slot.index()];
+        let connection = &mut self.connections[slot];
         let waited = connection.has_unsent();
         match connection.flush() {
             Ok(()) => {
                 if waited
                     && !connection.has_unsent()
                     && let Some(open) = connection.exchange
-                    && let moments = &mut self.exchanges[open].exchange.moments
+                    && let moments = &mut self.requests.exchanges[open].exchange.moments
                     && moments.first_byte.is_none()
                 {
                     // Only now has the kernel accepted all of it.

@@ -8,9 +8,6 @@ use std::net::SocketAddr;
 
 use posthaste_units::{Instant, Span};
 
-use super::EventLoop;
-use crate::slots::{ConnectionSlot, Slot as _};
-
 /// Time for which connections pass over an address that has failed, if there is another.
 const REST: Span = Span::from_secs(10);
 
@@ -33,8 +30,13 @@ impl AddressTurns {
         }
     }
 
+    /// Number of addresses.
+    pub(super) const fn len(&self) -> usize {
+        self.addresses.len()
+    }
+
     /// Takes the next address that does not rest, or the one whose rest ends first if all do.
-    fn take(&mut self, now: Instant) -> SocketAddr {
+    pub(super) fn take(&mut self, now: Instant) -> SocketAddr {
         let count = self.addresses.len();
         let from_next = || (0..count).map(|step| (self.next + step) % count);
         let awake = from_next().find(|at| self.rests_until[*at] <= now);
@@ -50,13 +52,13 @@ impl AddressTurns {
     }
 
     /// Begins the rest of an address.
-    fn fail(&mut self, address: SocketAddr, now: Instant) {
+    pub(super) fn fail(&mut self, address: SocketAddr, now: Instant) {
         let at = self.index(address);
         self.rests_until[at] = now + REST;
     }
 
     /// Ends the rest of an address.
-    fn answer(&mut self, address: SocketAddr) {
+    pub(super) fn answer(&mut self, address: SocketAddr) {
         let at = self.index(address);
         self.rests_until[at] = Instant::ORIGIN;
     }
@@ -64,34 +66,6 @@ impl AddressTurns {
     fn index(&self, address: SocketAddr) -> usize {
         let at = self.addresses.iter().position(|known| *known == address);
         at.expect("a connection has an address of its server")
-    }
-}
-
-impl EventLoop<'_> {
-    /// Takes the address of a server's next connection, and counts the connection.
-    pub(super) fn take_address(&mut self, origin: usize) -> SocketAddr {
-        let now = self.shared.clock.now();
-        let address = self.turns[origin].take(now);
-        self.tally.addresses.entry(address).or_default().connections += 1;
-        address
-    }
-
-    /// Counts a connection that was not established, and lets the next ones pass over its address.
-    pub(super) fn fail_address(&mut self, origin: usize, address: SocketAddr) {
-        let now = self.shared.clock.now();
-        self.turns[origin].fail(address, now);
-        self.tally.addresses.entry(address).or_default().failed += 1;
-    }
-
-    /// Lets the next connections use the address of a connection that was established.
-    pub(super) fn address_answers(&mut self, slot: ConnectionSlot) {
-        let connection = &self.connections[slot.index()];
-        self.turns[connection.origin].answer(connection.address);
-    }
-
-    /// True if a server has an address that this many failures have not tried.
-    pub(super) fn has_another(&self, origin: usize, failures: u32) -> bool {
-        (failures as usize) < self.turns[origin].addresses.len()
     }
 }
 

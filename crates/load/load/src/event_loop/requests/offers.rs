@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::EventLoop;
+use super::LoopRequests;
 use crate::exchange::{HttpExchange, OpenExchange};
 use crate::outcome::Outcome;
 use crate::slots::ExchangeSlot;
@@ -13,29 +13,28 @@ const REFUSALS: [u16; 3] = [402, 429, 503];
 /// Status of every SOAP fault, whatever its reason.
 const FAULT: u16 = 500;
 
-impl EventLoop<'_> {
+impl LoopRequests<'_> {
     /// Chooses an offer for a request, if clients choose. Returns false if the request is declined.
-    pub(super) fn choose_offer(&mut self, exchange: &HttpExchange) -> bool {
+    pub(in super::super) fn choose_offer(&mut self, exchange: &HttpExchange) -> bool {
         let Some(buyer) = &mut self.buyer else {
             return true;
         };
         let Err(reason) = buyer.choose(Timestamp::now()) else {
             return true;
         };
-        let reason = || reason.to_owned();
-        let of = exchange.numbers();
-        self.tally.explain(Outcome::Declined, of, reason);
-        self.record_end(exchange, Outcome::Declined, exchange.moments.sent);
+        let tally = &mut self.recording.tally;
+        tally.explain(Outcome::Declined, exchange.numbers(), || reason.to_owned());
+        self.end_attempt(exchange, Outcome::Declined, exchange.moments.sent);
         false
     }
 
     /// Records that a request was sent with a quote.
-    pub(super) fn record_quote_use(&mut self, exchange: &HttpExchange) {
+    pub(in super::super) fn record_quote_use(&mut self, exchange: &HttpExchange) {
         if let Some(buyer) = &mut self.buyer {
             buyer.quotes.record_use(exchange.moments.written);
         }
-        if self.is_recorded(exchange) {
-            self.tally.quotes.used += 1;
+        if self.recording.is_recorded(exchange) {
+            self.recording.tally.quotes.used += 1;
         }
     }
 
@@ -57,8 +56,8 @@ impl EventLoop<'_> {
         };
         let offer = reply.offer().filter(|_| is_refusal);
         let offer = offer.is_none_or(|value| buyer.apply_current_offer(value));
-        if self.is_recorded(exchange) {
-            let quotes = &mut self.tally.quotes;
+        if self.recording.is_recorded(exchange) {
+            let quotes = &mut self.recording.tally.quotes;
             quotes.refused += u64::from(exchange.quoted && is_refusal);
             quotes.unreadable += u64::from(!quote) + u64::from(!offer);
         }
