@@ -4,8 +4,6 @@ use posthaste_http::streams::{ClientCounters, CodeCounts};
 use posthaste_units::Span;
 use serde::{Deserialize, Serialize};
 
-use crate::quic::EarlyDataCounts;
-
 /// Reason why a request waits for a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueueReason {
@@ -54,6 +52,20 @@ pub struct StreamCounts {
     pub windows_exhausted: u64,
     /// Early data of HTTP/3.
     pub early_data: EarlyDataCounts,
+}
+
+/// Counts of early data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlyDataCounts {
+    /// Connections that offered early data. The others had no ticket that permits it.
+    pub offered: u64,
+    /// Connections whose early data the server accepted.
+    pub accepted: u64,
+    /// Connections whose early data the server rejected. A connection that was lost before is neither.
+    pub rejected: u64,
+    /// Requests in rejected early data. They were sent again after the handshake, as another attempt each.
+    pub sent_again: u64,
 }
 
 impl QueuedRequests {
@@ -124,5 +136,20 @@ impl StreamCounts {
         self.stalled += other.stalled;
         self.windows_exhausted += other.windows_exhausted;
         self.early_data.merge(&other.early_data);
+    }
+}
+
+impl EarlyDataCounts {
+    /// All counts.
+    pub fn counts(&self) -> [u64; 4] {
+        [self.offered, self.accepted, self.rejected, self.sent_again]
+    }
+
+    /// Adds the counts of another loop.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.offered += other.offered;
+        self.accepted += other.accepted;
+        self.rejected += other.rejected;
+        self.sent_again += other.sent_again;
     }
 }

@@ -16,7 +16,7 @@ use crate::event_loop::Shared;
 use crate::mix::Mix;
 use crate::plan::{Connections, Plan};
 use crate::protocol::Protocol;
-use crate::quic::QlogDirectory;
+use crate::quic::{QlogDirectory, QlogOptions};
 use crate::request::{Request, RequestContext, RequestError, RequestSpec};
 use crate::share::Share;
 use crate::stop::StopOrders;
@@ -53,7 +53,13 @@ pub(crate) fn prepare<'r>(
     let tls = (!names.is_empty())
         .then(|| plan.tls.config(plan.protocol.alpn()))
         .transpose()?;
-    let qlog = plan.qlog.as_ref().map(QlogDirectory::create).transpose()?;
+    let create = |options: &QlogOptions| {
+        QlogDirectory::create(options).map_err(|reason| RunError::Qlog {
+            path: options.directory.clone(),
+            reason,
+        })
+    };
+    let qlog = plan.qlog.as_ref().map(create).transpose()?;
     let qlog = qlog.map(Arc::new);
     let streams = catalogue
         .map(|catalogue| {

@@ -442,7 +442,7 @@ impl QuicConnection {
         if let EarlyData::Rejected(ended) = &self.early {
             counts.add(ended.counters());
         }
-        counts.early_data.add(&self.early);
+        self.early.count(&mut counts.early_data);
         let received = self.transport.stats().frame_rx;
         counts.windows_exhausted += received.data_blocked + received.stream_data_blocked;
     }

@@ -1,7 +1,8 @@
 //! Early data (0-RTT, RFC 9001, section 4.6): requests in the first datagrams of a resumed connection.
 
 use posthaste_http::streams::http3::Client;
-use serde::{Deserialize, Serialize};
+
+use crate::multiplexed::EarlyDataCounts;
 
 /// Early data of a connection.
 pub(super) enum EarlyData {
@@ -15,42 +16,15 @@ pub(super) enum EarlyData {
     Rejected(Box<Client>),
 }
 
-/// Counts of early data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EarlyDataCounts {
-    /// Connections that offered early data. The others had no ticket that permits it.
-    pub offered: u64,
-    /// Connections whose early data the server accepted.
-    pub accepted: u64,
-    /// Connections whose early data the server rejected. A connection that was lost before is neither.
-    pub rejected: u64,
-    /// Requests in rejected early data. They were sent again after the handshake, as another attempt each.
-    pub sent_again: u64,
-}
-
-impl EarlyDataCounts {
+impl EarlyData {
     /// Counts a connection.
-    pub(super) fn add(&mut self, early: &EarlyData) {
-        match early {
-            EarlyData::None => return,
-            EarlyData::Offered => {}
-            EarlyData::Accepted => self.accepted += 1,
-            EarlyData::Rejected(_) => self.rejected += 1,
+    pub(super) fn count(&self, counts: &mut EarlyDataCounts) {
+        match self {
+            Self::None => return,
+            Self::Offered => {}
+            Self::Accepted => counts.accepted += 1,
+            Self::Rejected(_) => counts.rejected += 1,
         }
-        self.offered += 1;
-    }
-
-    /// All counts.
-    pub fn counts(&self) -> [u64; 4] {
-        [self.offered, self.accepted, self.rejected, self.sent_again]
-    }
-
-    /// Adds the counts of another loop.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.offered += other.offered;
-        self.accepted += other.accepted;
-        self.rejected += other.rejected;
-        self.sent_again += other.sent_again;
+        counts.offered += 1;
     }
 }

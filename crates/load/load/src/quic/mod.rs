@@ -26,7 +26,6 @@ use rustls::client::Resumption;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use connection::{QuicConnection, QuicEnd, QuicServer};
-pub use early::EarlyDataCounts;
 pub(crate) use qlog::QlogDirectory;
 pub use qlog::{QlogOptions, QlogReport};
 

@@ -1,15 +1,13 @@
-//! Clients that retry: the failures that they retry, their back-off, and the retries that wait.
+//! Clients that retry: the failures that they retry, and their back-off.
 //!
 //! Each attempt sends the same bytes. A client retries on a connection of any age, with every method: the user who asks
 //! for retries states that a request may be sent again. `Retry-After` is not read.
 
 mod backoff;
-mod queue;
 
 use std::fmt;
 
 pub use backoff::{Backoff, BackoffError};
-pub(crate) use queue::{RetryQueue, WaitingRetry};
 
 use posthaste_http::grpc::Code;
 use serde::{Deserialize, Serialize};

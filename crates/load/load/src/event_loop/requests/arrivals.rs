@@ -2,10 +2,10 @@
 
 use posthaste_units::{Instant, Span};
 
+use super::retry_queue::{RetryQueue, WaitingRetry};
 use crate::exchange::{Attempt, HttpExchange};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
-use crate::retry::{RetryQueue, WaitingRetry};
 use crate::source::{Due, DueStretch, RequestSource};
 
 /// The arrivals of an event loop.

@@ -2,7 +2,7 @@
 //!
 //! | module | part |
 //! |---|---|
-//! | `arrivals` | requests and retries that will become due |
+//! | `arrivals` | requests and retries that will become due (`retry_queue`) |
 //! | `replies` | judges complete replies |
 //! | `ends` | ends attempts and requests |
 //! | `offers` | chooses an offer, if the client buys |
@@ -15,6 +15,7 @@ mod ends;
 mod offers;
 mod recording;
 mod replies;
+mod retry_queue;
 
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -23,12 +24,12 @@ use rand::RngExt as _;
 
 use self::arrivals::LoopArrivals;
 use self::recording::LoopRecording;
+use self::retry_queue::WaitingRetry;
 use super::shared::Shared;
 use crate::buying::Buyer;
 use crate::events::EventSummary;
 use crate::exchange::{Attempt, Exchanges, HttpExchange};
 use crate::outcome::Outcome;
-use crate::retry::WaitingRetry;
 use crate::seconds::LoopSecond;
 use crate::slots::ExchangeSlot;
 use crate::source::{Due, DueStretch};

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use connection_log::{ConnectionLog, QlogClosing, QlogDirection};
 
-use crate::error::RunError;
+use crate::cause::Cause;
 
 /// qlog files of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,28 +54,19 @@ pub(crate) struct QlogDirectory {
 
 impl QlogDirectory {
     /// Creates the folder. Fails if it cannot be written to, or has qlog files.
-    pub(crate) fn create(options: &QlogOptions) -> Result<Self, RunError> {
+    pub(crate) fn create(options: &QlogOptions) -> Result<Self, Cause> {
         let path = &options.directory;
-        let failed = |error: io::Error| RunError::Qlog {
-            path: path.clone(),
-            reason: error.into(),
-        };
-        fs::create_dir_all(path).map_err(failed)?;
-        for entry in fs::read_dir(path).map_err(failed)? {
-            if Path::new(&entry.map_err(failed)?.file_name())
+        fs::create_dir_all(path)?;
+        for entry in fs::read_dir(path)? {
+            if Path::new(&entry?.file_name())
                 .extension()
                 .is_some_and(|extension| extension == "sqlog")
             {
-                return Err(RunError::Qlog {
-                    path: path.clone(),
-                    reason: "it has files of an earlier run: name another folder".into(),
-                });
+                return Err("it has files of an earlier run: name another folder".into());
             }
         }
         let probe = path.join(".writable");
-        File::create(&probe)
-            .and_then(|_| fs::remove_file(&probe))
-            .map_err(failed)?;
+        File::create(&probe).and_then(|_| fs::remove_file(&probe))?;
         Ok(Self {
             options: options.clone(),
             connections: AtomicU64::new(0),

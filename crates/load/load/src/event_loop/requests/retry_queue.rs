@@ -11,7 +11,7 @@ use crate::source::Due;
 
 /// A request that waits for its next attempt.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WaitingRetry {
+pub(in super::super) struct WaitingRetry {
     pub(crate) due: Due,
     pub(crate) request: usize,
     /// The next attempt.
@@ -20,7 +20,7 @@ pub(crate) struct WaitingRetry {
 
 /// The waiting retries of an event loop.
 #[derive(Default)]
-pub(crate) struct RetryQueue {
+pub(in super::super) struct RetryQueue {
     waiting: BTreeMap<(Instant, u64), WaitingRetry>,
     pushed: u64,
 }
