@@ -101,7 +101,7 @@ pub const WAITING: &[WaitingTests] = &[
     some(
         "posthaste-load",
         UNIT,
-        &["quic::qlog::connection_log", "target"],
+        &["transport::quic::qlog::connection_log", "target"],
     ),
     some("posthaste-broker-client", UNIT, &["client", "follower"]),
     all("posthaste", "cli"),

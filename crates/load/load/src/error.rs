@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::cause::Cause;
 use crate::request::RequestError;
-use crate::tls::TlsError;
+use crate::transport::tls::TlsError;
 
 /// Reasons why a run did not take place.
 #[derive(Debug, Error)]

@@ -1,17 +1,23 @@
 //! Exchanges in progress: an attempt of a request and the reply to it, apart from the connection that carries them.
 
+pub(crate) mod attempt_recorder;
+pub(crate) mod connection;
+pub(crate) mod fifo;
+pub(crate) mod slots;
+pub(crate) mod stream_client;
+
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use posthaste_http::grpc::Code;
 use posthaste_units::Instant;
 
-use crate::events::{EventPlan, EventSummary, EventTally};
-use crate::fifo::Fifo;
-use crate::phases::Moments;
+use crate::exchange::fifo::Fifo;
+use crate::exchange::slots::{ConnectionSlot, ExchangeId, ExchangeSlot, Slot as _};
+use crate::plan::source::Due;
+use crate::reply::events::{EventPlan, EventSummary, EventTally};
 use crate::reply::{Budget, HttpReply};
-use crate::slots::{ConnectionSlot, ExchangeId, ExchangeSlot, Slot as _};
-use crate::source::Due;
+use crate::tally::phases::Moments;
 
 /// One sending of a request.
 #[derive(Clone, Copy, Debug)]

@@ -3,6 +3,11 @@
 //! A plan travels to other machines as JSON, exactly (`exact`). It holds the content of files and not their names. A
 //! plan that is read is validated.
 
+pub(crate) mod mix;
+pub(crate) mod pace;
+pub(crate) mod protocol;
+pub(crate) mod share;
+pub(crate) mod source;
 #[cfg(test)]
 mod tests;
 mod validation;
@@ -15,16 +20,16 @@ pub use self::validation::PlanError;
 pub(crate) use self::window::MeasuredWindow;
 
 use crate::buying::Buying;
-use crate::data::Data;
-use crate::events::EventPlan;
 use crate::exact;
-use crate::pace::{Arrivals, RateStep, Schedule};
-use crate::protocol::Protocol;
-use crate::quic::QlogOptions;
+use crate::plan::pace::{Arrivals, RateStep, Schedule};
+use crate::plan::protocol::Protocol;
+use crate::reply::events::EventPlan;
 use crate::request::RequestSpec;
+use crate::request::data::Data;
 use crate::retry::RetryPolicy;
 use crate::target::Resolve;
-use crate::tls::TlsOptions;
+use crate::transport::quic::QlogOptions;
+use crate::transport::tls::TlsOptions;
 
 /// The rule that decides the time of the next request.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -3,6 +3,10 @@
 //! A reader of a protocol calls [`HttpReply::begin`] with the status, [`HttpReply::field`] for each header field and
 //! [`HttpReply::body`] for each piece of the body. The end of the reply is the reader's to know.
 
+pub(crate) mod decoding;
+pub(crate) mod events;
+pub mod http;
+pub(crate) mod inspect;
 mod kept_body;
 
 use std::sync::Arc;
@@ -10,8 +14,8 @@ use std::sync::Arc;
 use posthaste_compression::Coding;
 use thiserror::Error;
 
-use crate::events::{EventDecoder, EventPlan, EventProgress};
 use crate::grpc::GrpcReply;
+use crate::reply::events::{EventDecoder, EventPlan, EventProgress};
 
 pub(crate) use kept_body::Budget;
 use kept_body::{CODED_BUDGET, KeptBody, PIECE};

@@ -4,9 +4,14 @@
 //! with `{{column}}` placeholders is rendered for each row of the data. Placeholders are checked against the columns
 //! before the first request is sent.
 
+pub(crate) mod data;
+mod fetch;
+pub(crate) mod grpc_request;
 mod http1;
+pub(crate) mod mix_file;
 mod numbered;
 mod placeholder;
+pub(crate) mod soap;
 mod template;
 
 use posthaste_grpc_schema::JsonError;
@@ -18,9 +23,9 @@ use thiserror::Error;
 pub(crate) use self::http1::Http1Request;
 pub(crate) use self::numbered::NumberedRequest;
 pub(crate) use self::placeholder::has_placeholders as has_placeholders_in;
-use crate::data::Data;
 use crate::exact;
 use crate::grpc::GrpcCall;
+use crate::request::data::Data;
 use crate::target::{RequestTarget, TargetError};
 
 /// One kind of request as a user describes it.

@@ -1,5 +1,10 @@
 //! Results of a run, as the source of all reports.
 
+pub(crate) mod agents;
+mod assembly;
+pub(crate) mod generator;
+mod self_check;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -7,18 +12,18 @@ use jiff::Timestamp;
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Rate, Span};
 
-use crate::address_counts::AddressCounts;
-use crate::agents::AgentReport;
-use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
-use crate::decoding::Decoded;
-use crate::events::EventTally;
 use crate::grpc::GrpcStatuses;
-use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
-use crate::part_results::PartResults;
-use crate::phases::Phases;
-use crate::quic::QlogReport;
+use crate::reply::decoding::Decoded;
+use crate::reply::events::EventTally;
+use crate::results::agents::AgentReport;
+use crate::tally::address_counts::AddressCounts;
+use crate::tally::attempts::Attempts;
+use crate::tally::part_results::PartResults;
+use crate::tally::phases::Phases;
+use crate::transport::multiplexed::StreamCounts;
+use crate::transport::quic::QlogReport;
 
 /// A part of a run with its own report.
 pub struct Portion {

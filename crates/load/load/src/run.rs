@@ -1,5 +1,8 @@
 //! The execution of a plan: prepare, start the event loops, join their seconds, assemble the results.
 
+pub(crate) mod observer;
+pub(crate) mod preparation;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -8,20 +11,20 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use rustix::io::Errno;
 
-use crate::attempt_recorder::AttemptRecorder;
 use crate::clock::RunClock;
 use crate::error::RunError;
 use crate::event_loop::{EventLoop, Shared};
-use crate::observer::Observer;
+use crate::exchange::attempt_recorder::AttemptRecorder;
 use crate::plan::Plan;
-use crate::preparation::prepare;
+use crate::plan::share::Share;
 use crate::results::Run;
-use crate::seconds::{JoinedSeconds, LoopSecond, SECOND};
-use crate::share::Share;
+use crate::run::observer::Observer;
+use crate::run::preparation::prepare;
 use crate::stop::{StopOrders, StopTime};
 use crate::tally::LoadTally;
+use crate::tally::seconds::{JoinedSeconds, LoopSecond, SECOND};
+use crate::tally::tick::Tick;
 use crate::target::{AnyTarget, TargetOrigin, TargetPolicy};
-use crate::tick::Tick;
 
 /// Time for the threads to get ready before the first request is due.
 const LEAD: Duration = Duration::from_millis(5);

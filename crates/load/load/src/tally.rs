@@ -5,6 +5,16 @@
 //! complete reply is longer than any bound. Service times include complete replies only. With retries, service time and
 //! phases are those of each attempt.
 
+pub(crate) mod address_counts;
+pub(crate) mod attempts;
+pub(crate) mod lost;
+pub(crate) mod part_results;
+pub(crate) mod phases;
+pub(crate) mod received;
+pub(crate) mod responses;
+pub(crate) mod seconds;
+pub(crate) mod tick;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -12,18 +22,18 @@ use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Instant, Span, visible};
 use serde::{Deserialize, Serialize};
 
-use crate::address_counts::AddressCounts;
-use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
-use crate::decoding::Decoded;
-use crate::events::EventTally;
 use crate::grpc::GrpcStatuses;
-use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
-use crate::part_results::PartResults;
-use crate::phases::{Moments, Phases};
+use crate::plan::source::DueStretch;
 use crate::plan::{MeasuredWindow, Plan};
-use crate::source::DueStretch;
+use crate::reply::decoding::Decoded;
+use crate::reply::events::EventTally;
+use crate::tally::address_counts::AddressCounts;
+use crate::tally::attempts::Attempts;
+use crate::tally::part_results::PartResults;
+use crate::tally::phases::{Moments, Phases};
+use crate::transport::multiplexed::StreamCounts;
 
 /// Longest explanation in bytes. A server may send any text.
 pub(crate) const LONGEST_EXPLANATION: usize = 4096;
@@ -444,7 +454,7 @@ pub(crate) fn add_statuses(statuses: &mut BTreeMap<u16, u64>, others: &BTreeMap<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::received::TallyError;
+    use crate::tally::received::TallyError;
     use proptest::prelude::*;
 
     /// Returns the instant `millis` milliseconds from the origin.

@@ -6,18 +6,18 @@ use jiff::Timestamp;
 use posthaste_stats::{Histogram, Recorder};
 use posthaste_units::{Rate, Span};
 
-use crate::attempts::Attempts;
 use crate::buying::QuoteUse;
-use crate::decoding::Decoded;
-use crate::events::EventTally;
 use crate::grpc::GrpcStatuses;
-use crate::multiplexed::StreamCounts;
 use crate::outcome::{Outcome, Outcomes};
-use crate::pace::{Arrivals, RateStep};
-use crate::phases::Phases;
+use crate::plan::pace::{Arrivals, RateStep};
 use crate::plan::{Pace, Plan};
+use crate::reply::decoding::Decoded;
+use crate::reply::events::EventTally;
 use crate::request::RequestSpec;
 use crate::results::Run;
+use crate::tally::attempts::Attempts;
+use crate::tally::phases::Phases;
+use crate::transport::multiplexed::StreamCounts;
 
 /// A plan of 10 requests per second for a second.
 pub fn plan() -> Plan {

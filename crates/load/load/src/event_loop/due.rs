@@ -4,7 +4,7 @@ use posthaste_units::{Instant, Span};
 
 use super::EventLoop;
 use crate::exchange::HttpExchange;
-use crate::protocol::Protocol;
+use crate::plan::protocol::Protocol;
 
 /// A loop that is this late for the requests of a second reports the second without them.
 const BEHIND: Span = Span::from_millis(100);

@@ -4,8 +4,8 @@ use rustix::event::epoll::{self, EventFlags};
 
 use super::EventLoop;
 use super::connections::Unread;
-use crate::connection::ConnectionState;
-use crate::slots::{ConnectionId, ConnectionSlot};
+use crate::exchange::connection::ConnectionState;
+use crate::exchange::slots::{ConnectionId, ConnectionSlot};
 
 impl EventLoop<'_> {
     /// Handles a batch of events, except those of connections that ended meanwhile.

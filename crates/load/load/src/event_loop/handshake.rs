@@ -3,10 +3,10 @@
 use rustix::io::Errno;
 
 use super::EventLoop;
-use crate::connection::ConnectionState;
+use crate::exchange::connection::ConnectionState;
+use crate::exchange::slots::ConnectionSlot;
 use crate::outcome::Outcome;
-use crate::slots::ConnectionSlot;
-use crate::socket;
+use crate::transport::socket;
 
 impl EventLoop<'_> {
     /// Handles the end of a connection attempt.

@@ -44,8 +44,8 @@ use self::requests::LoopRequests;
 pub(crate) use self::shared::Shared;
 use self::spin::SpinTime;
 use self::streams::{StreamQueues, Streams};
-use crate::seconds::LoopSecond;
 use crate::tally::LoadTally;
+use crate::tally::seconds::LoopSecond;
 
 /// Expires timeouts after this many consecutive turns with a full batch of events.
 const EXPIRE_EVERY: u32 = 16;

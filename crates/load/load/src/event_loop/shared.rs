@@ -8,20 +8,20 @@ use posthaste_units::Span;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 
-use crate::attempt_recorder::AttemptRecorder;
 use crate::buying::FollowedCatalogue;
 use crate::clock::RunClock;
-use crate::mix::Mix;
+use crate::exchange::attempt_recorder::AttemptRecorder;
+use crate::exchange::stream_client::StreamSetUp;
 use crate::outcome::Outcome;
+use crate::plan::mix::Mix;
+use crate::plan::share::Share;
 use crate::plan::{MeasuredWindow, Plan};
-use crate::quic::QlogDirectory;
 use crate::reply::Budget;
-use crate::share::Share;
 use crate::stop::StopOrders;
-use crate::stream_client::StreamSetUp;
 use crate::tally::LoadTally;
 use crate::target::TargetOrigin;
-use crate::tls::TlsStream;
+use crate::transport::quic::QlogDirectory;
+use crate::transport::tls::TlsStream;
 
 /// State shared by all event loops of a run.
 pub(crate) struct Shared<'r> {

@@ -3,8 +3,8 @@
 use posthaste_units::Instant;
 
 use super::EventLoop;
+use crate::exchange::slots::ConnectionSlot;
 use crate::outcome::Outcome;
-use crate::slots::ConnectionSlot;
 
 impl EventLoop<'_> {
     /// Ends exchanges and connections whose deadline has passed.

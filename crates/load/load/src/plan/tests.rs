@@ -10,15 +10,15 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::buying::WithoutOffers;
-use crate::events::EventFormat;
 use crate::grpc::GrpcCall;
-use crate::preparation;
-use crate::protocol::{Multiplexing, WhenFull, WhenRejected};
+use crate::plan::protocol::{Multiplexing, WhenFull, WhenRejected};
+use crate::plan::share::Share;
+use crate::reply::events::EventFormat;
 use crate::retry::Backoff;
-use crate::share::Share;
+use crate::run::preparation;
 use crate::stop::{StopOrders, StopTime};
 use crate::target::AnyTarget;
-use crate::tls::PemFile;
+use crate::transport::tls::PemFile;
 
 const SHOP: &[(&str, &str)] = &[
     (

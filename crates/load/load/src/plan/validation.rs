@@ -8,11 +8,11 @@ use thiserror::Error;
 
 use super::{Pace, Plan};
 use crate::buying::Buying;
-use crate::events::{EventFormat, EventPlan, LONGEST_END_MARK};
-use crate::pace::{Arrivals, LONGEST_RUN, RateStep};
+use crate::plan::pace::{Arrivals, LONGEST_RUN, RateStep};
+use crate::reply::events::{EventFormat, EventPlan, LONGEST_END_MARK};
 use crate::request::RequestSpec;
 use crate::target::Resolve;
-use crate::tls::PemFile;
+use crate::transport::tls::PemFile;
 
 /// Maximum number of requests in a mix, and of addresses for names.
 const MOST_REQUESTS: usize = 10_000;

@@ -2,7 +2,7 @@
 
 use super::template::Template;
 use super::{RequestError, RequestSpec, carries_body, default_fields, has_placeholders};
-use crate::data::Data;
+use crate::request::data::Data;
 use crate::target::RequestTarget;
 
 /// A request ready to be written.

@@ -10,8 +10,8 @@ use super::template::Template;
 use super::{
     RequestError, RequestSpec, default_fields, has_placeholders, has_placeholders_in, states_length,
 };
-use crate::data::Data;
 use crate::grpc::GrpcCall;
+use crate::request::data::Data;
 use crate::target::RequestTarget;
 
 /// A request ready to be sent on a stream.

@@ -5,7 +5,7 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
 
 use super::placeholder::template_source;
 use super::{RequestError, RequestSpec};
-use crate::data::Data;
+use crate::request::data::Data;
 
 const BODY: &str = "body";
 const PATH: &str = "url";

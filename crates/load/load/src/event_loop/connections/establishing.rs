@@ -6,9 +6,9 @@ use posthaste_units::Instant;
 use rustix::fd::OwnedFd;
 
 use super::LoopConnections;
-use crate::connection::HttpConnection;
+use crate::exchange::connection::HttpConnection;
+use crate::exchange::slots::{ConnectionId, ConnectionSlot, Slot as _};
 use crate::outcome::Outcome;
-use crate::slots::{ConnectionId, ConnectionSlot, Slot as _};
 use crate::tally::LoadTally;
 
 impl LoopConnections<'_> {

@@ -17,9 +17,9 @@ use slab::Slab;
 use self::addresses::AddressTurns;
 pub(super) use self::unread::Unread;
 use super::shared::Shared;
-use crate::connection::{ConnectionState, HttpConnection};
-use crate::fifo::Fifo;
-use crate::slots::{ConnectionId, ConnectionSlot, Slot as _};
+use crate::exchange::connection::{ConnectionState, HttpConnection};
+use crate::exchange::fifo::Fifo;
+use crate::exchange::slots::{ConnectionId, ConnectionSlot, Slot as _};
 use crate::tally::LoadTally;
 
 /// Grace period for the server to close a connection before we reset it.

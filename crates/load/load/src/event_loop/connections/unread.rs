@@ -1,7 +1,7 @@
 //! Connections with more to read than one turn permits. They get no further event, because epoll reports changes only.
 
 use super::LoopConnections;
-use crate::slots::{ConnectionId, ConnectionSlot};
+use crate::exchange::slots::{ConnectionId, ConnectionSlot};
 
 /// A connection that is read on in the next turn.
 pub(in super::super) struct Unread {

@@ -7,12 +7,12 @@ use rustix::io::Errno;
 
 use super::Http1;
 use super::send::Transmitted;
-use crate::connection::{ConnectionState, HttpConnection};
 use crate::exchange::HttpExchange;
+use crate::exchange::connection::{ConnectionState, HttpConnection};
+use crate::exchange::slots::{ConnectionSlot, ExchangeSlot};
 use crate::outcome::Outcome;
 use crate::plan::Connections;
-use crate::slots::{ConnectionSlot, ExchangeSlot};
-use crate::socket::{self, ConnectAttempt};
+use crate::transport::socket::{self, ConnectAttempt};
 
 impl Http1<'_, '_> {
     /// Sends a request on an idle connection or on a new one.

@@ -1,10 +1,10 @@
 //! The ends of exchanges without a complete reply, and of their connections.
 
 use super::Http1;
-use crate::connection::ConnectionState;
+use crate::exchange::connection::ConnectionState;
+use crate::exchange::slots::ConnectionSlot;
 use crate::outcome::Outcome;
-use crate::slots::ConnectionSlot;
-use crate::socket;
+use crate::transport::socket;
 
 impl Http1<'_, '_> {
     /// Ends the exchange of a connection whose deadline has passed.

@@ -4,11 +4,11 @@ use posthaste_units::Instant;
 use rustix::event::epoll::EventFlags;
 
 use super::Http1;
-use crate::connection::ReceiveStatus;
-use crate::http::Violation;
+use crate::exchange::connection::ReceiveStatus;
+use crate::exchange::slots::ConnectionSlot;
 use crate::outcome::Outcome;
 use crate::plan::Connections;
-use crate::slots::ConnectionSlot;
+use crate::reply::http::Violation;
 
 impl Http1<'_, '_> {
     /// Handles an epoll event of a connection with an exchange.

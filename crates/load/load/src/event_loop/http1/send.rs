@@ -3,9 +3,9 @@
 use rustix::io::Errno;
 
 use super::Http1;
-use crate::connection::ConnectionState;
+use crate::exchange::connection::ConnectionState;
+use crate::exchange::slots::ConnectionSlot;
 use crate::outcome::Outcome;
-use crate::slots::ConnectionSlot;
 
 /// Result of sending a request.
 pub(super) enum Transmitted {

@@ -6,7 +6,7 @@ use super::retry_queue::{RetryQueue, WaitingRetry};
 use crate::exchange::{Attempt, HttpExchange};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
-use crate::source::{Due, DueStretch, RequestSource};
+use crate::plan::source::{Due, DueStretch, RequestSource};
 
 /// The arrivals of an event loop.
 pub(in super::super) struct LoopArrivals<'r> {

@@ -3,11 +3,11 @@
 use posthaste_units::{Instant, Span};
 
 use super::LoopRequests;
-use crate::events::EventSummary;
 use crate::exchange::HttpExchange;
+use crate::exchange::slots::ExchangeSlot;
 use crate::outcome::Outcome;
-use crate::slots::ExchangeSlot;
-use crate::source::Due;
+use crate::plan::source::Due;
+use crate::reply::events::EventSummary;
 use crate::tally::Ending;
 
 /// Wait of a client after a request that could not be sent.

@@ -27,13 +27,13 @@ use self::recording::LoopRecording;
 use self::retry_queue::WaitingRetry;
 use super::shared::Shared;
 use crate::buying::Buyer;
-use crate::events::EventSummary;
+use crate::exchange::slots::ExchangeSlot;
 use crate::exchange::{Attempt, Exchanges, HttpExchange};
 use crate::outcome::Outcome;
-use crate::seconds::LoopSecond;
-use crate::slots::ExchangeSlot;
-use crate::source::{Due, DueStretch};
+use crate::plan::source::{Due, DueStretch};
+use crate::reply::events::EventSummary;
 use crate::tally::LoadTally;
+use crate::tally::seconds::LoopSecond;
 
 /// A request this late at the end of the plan is not sent. Sending ends at most this long after the plan.
 const OVERDUE: Span = Span::from_millis(500);

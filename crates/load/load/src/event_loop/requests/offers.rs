@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 
 use super::LoopRequests;
+use crate::exchange::slots::ExchangeSlot;
 use crate::exchange::{HttpExchange, OpenExchange};
 use crate::outcome::Outcome;
-use crate::slots::ExchangeSlot;
 
 /// Statuses that refuse a request with a quote: too expensive, too many, overloaded.
 const REFUSALS: [u16; 3] = [402, 429, 503];

@@ -4,13 +4,13 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use posthaste_units::Instant;
 
-use crate::events::{EventEnd, EventSummary};
 use crate::exchange::HttpExchange;
 use crate::outcome::Outcome;
+use crate::plan::source::Due;
 use crate::plan::{MeasuredWindow, Plan};
-use crate::seconds::{LoopSecond, SECOND, whole_seconds};
-use crate::source::Due;
+use crate::reply::events::{EventEnd, EventSummary};
 use crate::tally::LoadTally;
+use crate::tally::seconds::{LoopSecond, SECOND, whole_seconds};
 
 /// The measurements of an event loop.
 pub(in super::super) struct LoopRecording {

@@ -3,11 +3,11 @@
 use posthaste_units::Instant;
 
 use super::LoopRequests;
-use crate::decoding;
 use crate::exchange::OpenExchange;
-use crate::inspect;
+use crate::exchange::slots::ExchangeSlot;
 use crate::outcome::Outcome;
-use crate::slots::ExchangeSlot;
+use crate::reply::decoding;
+use crate::reply::inspect;
 
 impl LoopRequests<'_> {
     /// Judges and records the complete reply of an exchange.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use posthaste_units::Instant;
 
 use crate::exchange::Attempt;
-use crate::source::Due;
+use crate::plan::source::Due;
 
 /// A request that waits for its next attempt.
 #[derive(Clone, Copy, Debug)]

@@ -4,11 +4,11 @@ use posthaste_http::streams::OpenError;
 
 use super::Streams;
 use super::queues::NextCarrier;
+use crate::exchange::slots::{ConnectionSlot, ExchangeSlot};
 use crate::exchange::{HttpExchange, OpenStream};
-use crate::multiplexed::QueueReason;
 use crate::outcome::Outcome;
-use crate::protocol::WhenFull;
-use crate::slots::{ConnectionSlot, ExchangeSlot};
+use crate::plan::protocol::WhenFull;
+use crate::transport::multiplexed::QueueReason;
 
 impl Streams<'_, '_> {
     /// Puts a request into its queue, and sends it if its connection has a free stream.

@@ -1,10 +1,10 @@
 //! The ends of connections.
 
 use super::Streams;
-use crate::connection::ConnectionState;
+use crate::exchange::connection::ConnectionState;
+use crate::exchange::slots::{ConnectionSlot, ExchangeSlot};
 use crate::outcome::Outcome;
-use crate::slots::{ConnectionSlot, ExchangeSlot};
-use crate::socket;
+use crate::transport::socket;
 
 impl Streams<'_, '_> {
     /// Closes a connection without streams that takes no more requests. Over TCP the server has to close first, so that the

@@ -9,12 +9,12 @@ use rustix::fd::OwnedFd;
 
 use super::super::shared::Shared;
 use super::Streams;
-use crate::connection::{ConnectionState, StreamState};
+use crate::exchange::connection::{ConnectionState, StreamState};
+use crate::exchange::slots::ConnectionSlot;
+use crate::exchange::stream_client::{StreamClient, StreamSetUp};
 use crate::outcome::Outcome;
-use crate::quic::{QuicConnection, QuicServer};
-use crate::slots::ConnectionSlot;
-use crate::socket::{self, ConnectAttempt};
-use crate::stream_client::{StreamClient, StreamSetUp};
+use crate::transport::quic::{QuicConnection, QuicServer};
+use crate::transport::socket::{self, ConnectAttempt};
 
 impl Streams<'_, '_> {
     /// Opens a connection for a queue. If that is impossible, the waiting requests of the queue end.

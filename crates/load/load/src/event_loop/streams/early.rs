@@ -5,7 +5,7 @@
 //! each as another attempt.
 
 use super::Streams;
-use crate::slots::{ConnectionSlot, ExchangeSlot};
+use crate::exchange::slots::{ConnectionSlot, ExchangeSlot};
 
 impl Streams<'_, '_> {
     /// Ends the attempts of requests in early data that the server has rejected, and begins their next attempts.

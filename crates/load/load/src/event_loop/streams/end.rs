@@ -3,12 +3,12 @@
 use posthaste_http::streams::{StreamEnd, StreamRejection};
 
 use super::Streams;
-use crate::connection::ConnectionState;
 use crate::exchange::OpenExchange;
+use crate::exchange::connection::ConnectionState;
+use crate::exchange::slots::{ConnectionSlot, ExchangeSlot};
 use crate::outcome::Outcome;
-use crate::protocol::WhenRejected;
-use crate::slots::{ConnectionSlot, ExchangeSlot};
-use crate::socket;
+use crate::plan::protocol::WhenRejected;
+use crate::transport::socket;
 
 impl Streams<'_, '_> {
     /// Records the streams that have ended, in the order of their ends.

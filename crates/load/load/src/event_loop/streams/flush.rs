@@ -1,9 +1,9 @@
 //! The output of a turn: all requests of a connection leave with one call.
 
 use super::Streams;
-use crate::connection::ConnectionState;
+use crate::exchange::connection::ConnectionState;
+use crate::exchange::slots::ConnectionSlot;
 use crate::outcome::Outcome;
-use crate::slots::ConnectionSlot;
 
 impl Streams<'_, '_> {
     /// Passes the output of all listed connections to the kernel.

@@ -8,12 +8,12 @@ use slab::Slab;
 
 use super::super::connections::LoopConnections;
 use super::timers::QuicTimers;
-use crate::connection::HttpConnection;
+use crate::exchange::connection::HttpConnection;
+use crate::exchange::slots::{ConnectionSlot, ExchangeId, ExchangeSlot};
 use crate::exchange::{Exchanges, HttpExchange};
-use crate::multiplexed::QueueReason;
+use crate::plan::protocol::{Multiplexing, WhenFull, WhenRejected};
 use crate::plan::{Connections, Plan};
-use crate::protocol::{Multiplexing, WhenFull, WhenRejected};
-use crate::slots::{ConnectionSlot, ExchangeId, ExchangeSlot};
+use crate::transport::multiplexed::QueueReason;
 
 /// The queues of an event loop, and the work that its stages pass on.
 pub(in super::super) struct StreamQueues {

@@ -6,11 +6,11 @@ use rustix::io::Errno;
 use super::super::buffers::LoopBuffers;
 use super::Streams;
 use super::replies::ReplyWriter;
-use crate::connection::{ConnectionState, StreamState, TURN};
+use crate::exchange::connection::{ConnectionState, StreamState, TURN};
+use crate::exchange::slots::{ConnectionSlot, ExchangeSlot};
+use crate::exchange::stream_client::StreamClient;
 use crate::outcome::Outcome;
-use crate::quic::QuicEnd;
-use crate::slots::{ConnectionSlot, ExchangeSlot};
-use crate::stream_client::StreamClient;
+use crate::transport::quic::QuicEnd;
 
 impl Streams<'_, '_> {
     /// Handles an epoll event of a connection over QUIC.

@@ -5,10 +5,10 @@ use rustix::io::Errno;
 
 use super::Streams;
 use super::replies::ReplyWriter;
-use crate::connection::{StreamState, TURN};
+use crate::exchange::connection::{StreamState, TURN};
+use crate::exchange::slots::{ConnectionSlot, ExchangeSlot};
+use crate::exchange::stream_client::StreamClient;
 use crate::outcome::Outcome;
-use crate::slots::{ConnectionSlot, ExchangeSlot};
-use crate::stream_client::StreamClient;
 
 impl Streams<'_, '_> {
     /// Handles an epoll event of an established connection.

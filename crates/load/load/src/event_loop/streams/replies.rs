@@ -4,10 +4,10 @@ use posthaste_http::streams::{ConnectionEvent, EventSink, StreamEnd};
 use posthaste_units::Instant;
 
 use super::queues::StreamQueues;
-use crate::events::EventTally;
 use crate::exchange::Exchanges;
+use crate::exchange::slots::ExchangeSlot;
 use crate::plan::MeasuredWindow;
-use crate::slots::ExchangeSlot;
+use crate::reply::events::EventTally;
 use crate::tally::LoadTally;
 
 /// Writes replies to their exchanges, and collects the ends of streams.

@@ -7,8 +7,8 @@ use posthaste_units::Instant;
 
 use super::Streams;
 use crate::clock::RunClock;
-use crate::connection::HttpConnection;
-use crate::slots::ConnectionId;
+use crate::exchange::connection::HttpConnection;
+use crate::exchange::slots::ConnectionId;
 
 /// Times at which connections have to be called.
 ///
