@@ -5,7 +5,7 @@ use std::sync::Arc;
 use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
 use posthaste_http::streams::http2::frame::{FrameHead, HEAD_LENGTH, PREFACE, flag, kind};
 use posthaste_http::streams::http2::hpack::FieldPlan;
-use posthaste_http::streams::http2::{Client, ConnectionError};
+use posthaste_http::streams::http2::{ConnectionError, Http2StreamClient};
 use posthaste_http::streams::{ConnectionEvent, EventSink, StreamEnd, StreamRequest};
 
 use crate::cuts::Cut;
@@ -109,7 +109,7 @@ fn connection(pieces: &mut dyn Iterator<Item = &[u8]>) -> (Report, Option<Connec
     let field = catalogue.constant(b":method", b"POST").expect("valid");
     let path = catalogue.constant(b":path", b"/any").expect("valid");
     let fields = [RequestField::Constant(field), RequestField::Constant(path)];
-    let mut client = Client::new(Arc::new(FieldPlan::new(&catalogue)));
+    let mut client = Http2StreamClient::new(Arc::new(FieldPlan::new(&catalogue)));
     let mut report = Report::default();
     let settings = frame_head(kind::SETTINGS);
     client.receive(&settings, &mut report).expect("valid");
@@ -141,7 +141,7 @@ fn connection(pieces: &mut dyn Iterator<Item = &[u8]>) -> (Report, Option<Connec
 }
 
 /// Sends the body of the second stream, as far as the windows permit.
-fn send_body(client: &mut Client) {
+fn send_body(client: &mut Http2StreamClient) {
     let body = vec![0; BODY];
     let stream = client.open_tokens().find(|(_, token)| *token == 1);
     let Some((stream, _)) = stream else { return };

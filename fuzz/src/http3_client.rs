@@ -8,7 +8,7 @@ use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
 use posthaste_http::streams::http3::frame::kind;
 use posthaste_http::streams::http3::qpack::FieldPlan;
 use posthaste_http::streams::http3::{
-    Client, ErrorCode, Http3Error, OutputAction, StreamId, varint,
+    ErrorCode, Http3Error, Http3StreamClient, OutputAction, StreamId, varint,
 };
 
 use crate::http2_client::Report;
@@ -79,7 +79,7 @@ fn connection(mut input: &[u8], length: usize) -> Outcome {
     let field = catalogue.constant(b":method", b"POST").expect("valid");
     let path = catalogue.constant(b":path", b"/any").expect("valid");
     let fields = [RequestField::Constant(field), RequestField::Constant(path)];
-    let mut client = Client::new(Arc::new(FieldPlan::new(&catalogue)));
+    let mut client = Http3StreamClient::new(Arc::new(FieldPlan::new(&catalogue)));
     client.permit_streams(REQUESTS.into());
     let (mut report, mut sent) = (Report::default(), HashMap::new());
     for token in 0..REQUESTS {
@@ -122,7 +122,7 @@ fn connection(mut input: &[u8], length: usize) -> Outcome {
 }
 
 fn perform(
-    client: &mut Client,
+    client: &mut Http3StreamClient,
     stream: StreamId,
     act: &Act<'_>,
     length: usize,
@@ -145,7 +145,7 @@ fn perform(
 }
 
 /// Sends the body of the second request, unless its stream has ended.
-fn send_body(client: &mut Client, sent: &mut HashMap<u64, Sent>) {
+fn send_body(client: &mut Http3StreamClient, sent: &mut HashMap<u64, Sent>) {
     let body = vec![0; BODY];
     let stream = client.open_tokens().find(|(_, token)| *token == 1);
     let Some((stream, _)) = stream else { return };
@@ -159,7 +159,7 @@ fn send_body(client: &mut Client, sent: &mut HashMap<u64, Sent>) {
 }
 
 /// Passes the output to a transport that accepts everything: one end and one stop per stream, and nothing after an end.
-fn flush(client: &mut Client, sent: &mut HashMap<u64, Sent>) {
+fn flush(client: &mut Http3StreamClient, sent: &mut HashMap<u64, Sent>) {
     while let Some(action) = client.output() {
         match action {
             OutputAction::Write { stream, bytes, fin } => {

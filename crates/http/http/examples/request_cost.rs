@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
-use posthaste_http::streams::http2::Client;
+use posthaste_http::streams::http2::Http2StreamClient;
 use posthaste_http::streams::http2::frame::{FrameHead, flag, kind};
 use posthaste_http::streams::http2::hpack::FieldPlan;
 use posthaste_http::streams::{EventSink, StreamEnd, StreamRequest};
@@ -103,7 +103,7 @@ fn main() {
         fields: &fields,
         ..StreamRequest::default()
     };
-    let mut client = Client::new(Arc::new(FieldPlan::new(&catalogue)));
+    let mut client = Http2StreamClient::new(Arc::new(FieldPlan::new(&catalogue)));
     let mut tally = Tally::default();
     let settings = frame(kind::SETTINGS, 0, 0, b"");
     client.receive(&settings, &mut tally).expect("valid");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
-use posthaste_http::streams::http2::Client;
+use posthaste_http::streams::http2::Http2StreamClient;
 use posthaste_http::streams::http2::frame::{FrameHead, flag, kind};
 use posthaste_http::streams::http2::hpack::FieldPlan;
 use posthaste_http::streams::http3;
@@ -80,7 +80,7 @@ fn a_fixed_request_of_http3_allocates_nothing() {
 
 /// Rounds of requests on one connection of HTTP/3.
 struct Http3Rounds {
-    client: http3::Client,
+    client: http3::Http3StreamClient,
     fields: Vec<RequestField<'static>>,
     reply: Vec<u8>,
     next_stream: u64,
@@ -91,7 +91,7 @@ impl Http3Rounds {
     fn new() -> Self {
         let (catalogue, fields) = fixed_fields();
         let plan = http3::qpack::FieldPlan::new(&catalogue);
-        let mut client = http3::Client::new(Arc::new(plan));
+        let mut client = http3::Http3StreamClient::new(Arc::new(plan));
         client.permit_streams(u64::MAX);
         let control = http3::StreamId::new(3);
         let mut ended = Ended::default();
@@ -159,7 +159,7 @@ fn fixed_fields() -> (FieldCatalogue, Vec<RequestField<'static>>) {
 
 /// Rounds of requests on one connection.
 struct Rounds {
-    client: Client,
+    client: Http2StreamClient,
     fields: Vec<RequestField<'static>>,
     /// The replies of a round. The streams' identifiers are written anew for each round.
     replies: Vec<u8>,
@@ -170,7 +170,7 @@ struct Rounds {
 impl Rounds {
     fn new() -> Self {
         let (catalogue, fields) = fixed_fields();
-        let mut client = Client::new(Arc::new(FieldPlan::new(&catalogue)));
+        let mut client = Http2StreamClient::new(Arc::new(FieldPlan::new(&catalogue)));
         let settings = frame(kind::SETTINGS, 0, &[]);
         client.receive(&settings, &mut Ended::default()).unwrap();
         // :status 200 and a date of four bytes that enters the table.

@@ -92,11 +92,11 @@ fn read_element(element: &[u8]) -> Option<Sender> {
         let single = SINGLE
             .iter()
             .position(|single| name.eq_ignore_ascii_case(single));
-        if let Some(place) = single {
-            if std::mem::replace(&mut seen[place], true) {
+        if let Some(index) = single {
+            if std::mem::replace(&mut seen[index], true) {
                 return None;
             }
-            if place == 0 {
+            if index == 0 {
                 sender = node(value)?;
             }
         }

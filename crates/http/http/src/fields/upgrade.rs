@@ -219,14 +219,14 @@ mod tests {
         fields.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()))
     }
 
-    fn asked(fields: &[(&str, &str)]) -> Result<String, SwitchObstacle> {
+    fn choose(fields: &[(&str, &str)]) -> Result<String, SwitchObstacle> {
         let allowed = ["websocket".to_owned(), "chat".to_owned()];
         requested(bytes(fields), &allowed).map(str::to_owned)
     }
 
     #[test]
     fn the_first_allowed_protocol_is_chosen() {
-        let upgrade = |value| asked(&[CONNECTION, ("upgrade", value), KEY, VERSION]);
+        let upgrade = |value| choose(&[CONNECTION, ("upgrade", value), KEY, VERSION]);
         for (value, wanted) in [
             ("websocket", Ok("websocket")),
             ("WebSocket", Ok("websocket")),
@@ -244,12 +244,12 @@ mod tests {
         let long = "x,".repeat(MAX_UPGRADE / 2) + "chat";
         assert_eq!(upgrade(&long), Err(SwitchObstacle::Malformed));
         let lines = [CONNECTION, ("upgrade", "h2c"), ("upgrade", "chat")];
-        assert_eq!(asked(&lines), Ok("chat".to_owned()));
+        assert_eq!(choose(&lines), Ok("chat".to_owned()));
     }
 
     #[test]
     fn connection_must_say_so() {
-        let connection = |value| asked(&[("connection", value), ("upgrade", "chat")]);
+        let connection = |value| choose(&[("connection", value), ("upgrade", "chat")]);
         assert_eq!(connection("close"), Err(SwitchObstacle::Connection));
         assert_eq!(connection("upgrade x"), Err(SwitchObstacle::Malformed));
         assert_eq!(
@@ -258,7 +258,7 @@ mod tests {
         );
         assert_eq!(connection("x,UPGRADE"), Ok("chat".to_owned()));
         assert_eq!(
-            asked(&[("upgrade", "chat")]),
+            choose(&[("upgrade", "chat")]),
             Err(SwitchObstacle::Connection)
         );
     }
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn websocket_needs_its_handshake() {
         let upgrade = ("upgrade", "websocket");
-        let with = |more: &[(&str, &str)]| asked(&[&[CONNECTION, upgrade], more].concat());
+        let with = |more: &[(&str, &str)]| choose(&[&[CONNECTION, upgrade], more].concat());
         assert_eq!(with(&[KEY]), Err(SwitchObstacle::Version));
         assert_eq!(with(&[VERSION]), Err(SwitchObstacle::Key));
         assert_eq!(with(&[KEY, KEY, VERSION]), Err(SwitchObstacle::Key));

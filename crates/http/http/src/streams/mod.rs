@@ -1,8 +1,8 @@
 //! HTTP over multiplexed streams as state machines: bytes in, events and bytes out.
 //!
-//! [`http2::Client`] is the client's end of an HTTP/2 connection (RFC 9113) with its field compression (RFC 7541), and
-//! [`http3::Client`] that of an HTTP/3 connection (RFC 9114) with QPACK (RFC 9204). The load generator owns the sockets,
-//! QUIC, the clock and the exchanges. It passes received bytes in and sends the output.
+//! [`http2::Http2StreamClient`] is the client's end of an HTTP/2 connection (RFC 9113) with its field compression (RFC
+//! 7541), and [`http3::Http3StreamClient`] that of an HTTP/3 connection (RFC 9114) with QPACK (RFC 9204). The load
+//! generator owns the sockets, QUIC, the clock and the exchanges. It passes received bytes in and sends the output.
 //!
 //! | module | content |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | [`counters`](ClientCounters) | Counts for reports |
 //! | [`request`](StreamRequest) | A request, and the reasons against it |
 //! | `reply_decoder`, `field_decoder` | Fields of replies, with a memory of the last block |
-//! | `stream_table`, `connection_state` | Open streams, and the end of the connection |
+//! | `stream_table`, `shutdown_state` | Open streams, and the end of the connection |
 //! | `head`, `reply_state` | Rules for the fields of a reply, and for the order of its parts |
 //! | `field_class`, `recorded_fields` | Classes and copies of fields |
 //! | `prefix_integer`, `prefix_string`, `huffman` | Integers and strings of HPACK and QPACK |
@@ -24,7 +24,6 @@
 //! outcome, also when the server or the connection fails.
 
 pub mod catalogue;
-mod connection_state;
 mod counters;
 mod error_code;
 mod event;
@@ -40,6 +39,7 @@ mod recorded_fields;
 mod reply_decoder;
 mod reply_state;
 mod request;
+mod shutdown_state;
 mod stream_table;
 
 pub use counters::{ClientCounters, CodeCounts};

@@ -47,7 +47,7 @@ impl StreamSetUp {
 
 /// State machine of a connection's streams.
 pub(crate) enum StreamClient {
-    Http2(Box<http2::Client>),
+    Http2(Box<http2::Http2StreamClient>),
     Http3(Box<QuicConnection>),
 }
 

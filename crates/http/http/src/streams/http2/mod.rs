@@ -2,12 +2,12 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`client`](Client) | The state machine: open, send, receive, close |
+//! | [`client`](Http2StreamClient) | The state machine: open, send, receive, close |
 //! | `error` | Errors of connections and streams |
 //! | [`frame`] | Frame headers and their constants |
 //! | `reader` | Received bytes to frames |
 //! | `block_assembly` | Field blocks of several frames |
-//! | `sender`, `output` | Frames to be sent, within the limits of the server |
+//! | `frame_sender`, `output` | Frames to be sent, within the limits of the server |
 //! | `settings` | SETTINGS of the peer |
 //! | `streams`, `closed` | Open streams, and those closed recently |
 //! | `window` | Flow control |
@@ -39,15 +39,15 @@ mod client;
 mod closed;
 mod error;
 pub mod frame;
+mod frame_sender;
 pub mod hpack;
 mod output;
 mod reader;
-mod sender;
 mod settings;
 mod streams;
 mod window;
 
 pub use crate::streams::error_code::http2::ErrorCode;
-pub use client::Client;
+pub use client::Http2StreamClient;
 pub use error::ConnectionError;
 pub use frame::StreamId;

@@ -6,7 +6,7 @@ use super::ErrorCode;
 use super::closed::ResetStreams;
 use super::error::{ConnectionError, StreamFault};
 use super::frame::StreamId;
-use super::sender::Sender;
+use super::frame_sender::FrameSender;
 use super::window::{ReceiveWindow, STREAM_WINDOW, SendWindow, WindowOverflow};
 use crate::streams::counters::ClientCounters;
 use crate::streams::reply_state::ReplyState;
@@ -22,7 +22,7 @@ pub(super) struct OpenStream {
     pub(super) reply: ReplyState,
     /// The request was sent to its end.
     pub(super) sent: bool,
-    /// The caller has more of the body, and waits for [`Client::next_writable`](super::Client::next_writable).
+    /// The caller has more of the body, and waits for `Http2StreamClient::next_writable`.
     waits: bool,
     /// The stream is in the queue of writable streams.
     queued: bool,
@@ -146,7 +146,7 @@ impl StreamSet {
     pub(super) fn send_body(
         &mut self,
         id: u32,
-        sender: &mut Sender,
+        sender: &mut FrameSender,
         bytes: &[u8],
         is_last: bool,
     ) -> usize {

@@ -1,11 +1,12 @@
 //! HTTP/3 (RFC 9114): the client's end as a state machine, and the parts of the server's end.
 //!
-//! QUIC belongs to the caller: packets, loss, flow control, and the numbers of streams. The [`Client`] takes the bytes of
-//! streams in, and states what the transport has to write, reset or stop. [`server`] reads requests and writes replies.
+//! QUIC belongs to the caller: packets, loss, flow control, and the numbers of streams. The [`Http3StreamClient`] takes
+//! the bytes of streams in, and states what the transport has to write, reset or stop. [`server`] reads requests and
+//! writes replies.
 //!
 //! | module | content |
 //! |---|---|
-//! | [`client`](Client) | The state machine: open, send, receive, close |
+//! | [`client`](Http3StreamClient) | The state machine: open, send, receive, close |
 //! | [`server`] | The server's end, one part per stream |
 //! | `error` | Errors of connections and streams |
 //! | [`frame`] | Types of frames, streams and settings |
@@ -52,7 +53,7 @@ mod unidirectional;
 pub mod varint;
 
 pub use crate::streams::error_code::http3::ErrorCode;
-pub use client::Client;
+pub use client::Http3StreamClient;
 pub use error::Http3Error;
 pub use frame::StreamId;
 pub use output::OutputAction;

@@ -10,8 +10,8 @@ use super::{ErrorCode, StreamId};
 /// An action for the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputAction<'a> {
-    /// Bytes for a stream. It is returned until [`Client::sent`](super::Client::sent) or
-    /// [`Client::blocked`](super::Client::blocked).
+    /// Bytes for a stream. It is returned until [`Http3StreamClient::sent`](super::Http3StreamClient::sent) or
+    /// [`Http3StreamClient::blocked`](super::Http3StreamClient::blocked).
     Write {
         /// The stream. The transport opens it if it is new.
         stream: StreamId,

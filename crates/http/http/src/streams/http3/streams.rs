@@ -31,7 +31,7 @@ pub(super) struct OpenRequestStream {
     has_body: bool,
     /// The stream is in the order of output.
     listed: bool,
-    /// The caller has more of the body, and waits for [`Client::next_writable`](super::Client::next_writable).
+    /// The caller has more of the body, and waits for `Http3StreamClient::next_writable`.
     waits: bool,
     /// The stream is in the queue of writable streams.
     queued: bool,

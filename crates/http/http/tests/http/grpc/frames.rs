@@ -7,9 +7,9 @@ use proptest::prelude::*;
 fn read(body: &[u8], lengths: &[usize], limit: usize) -> Result<Vec<Vec<u8>>, FrameError> {
     let mut reader = MessageReader::new(limit);
     let mut messages = Vec::new();
-    let (mut rest, mut turn) = (body, 0);
+    let (mut rest, mut count) = (body, 0);
     loop {
-        let length = lengths[turn % lengths.len()].clamp(1, rest.len().max(1));
+        let length = lengths[count % lengths.len()].clamp(1, rest.len().max(1));
         let (mut piece, after) = rest.split_at(length.min(rest.len()));
         while let Some(message) = reader.next(&mut piece)? {
             messages.push(message.data);
@@ -18,7 +18,7 @@ fn read(body: &[u8], lengths: &[usize], limit: usize) -> Result<Vec<Vec<u8>>, Fr
         if after.is_empty() {
             break;
         }
-        (rest, turn) = (after, turn + 1);
+        (rest, count) = (after, count + 1);
     }
     reader.end()?;
     Ok(messages)

@@ -173,12 +173,12 @@ fn several_changes_of_the_table_are_announced_in_the_next_block() {
 fn large_field_blocks_continue_in_further_frames() {
     use posthaste_http::streams::StreamRequest;
     use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
-    use posthaste_http::streams::http2::Client;
+    use posthaste_http::streams::http2::Http2StreamClient;
     use posthaste_http::streams::http2::hpack::{BlockDecoder, FieldPlan};
 
     let mut catalogue = FieldCatalogue::default();
     let field = catalogue.variable(b"x-large").unwrap();
-    let mut client = Client::new(std::sync::Arc::new(FieldPlan::new(&catalogue)));
+    let mut client = Http2StreamClient::new(std::sync::Arc::new(FieldPlan::new(&catalogue)));
     client.sent(client.output().len());
     let value = vec![b'~'; 40_000];
     let request = StreamRequest {
@@ -214,13 +214,13 @@ fn large_field_blocks_continue_in_further_frames() {
 #[test]
 fn values_with_line_ends_are_refused() {
     use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
-    use posthaste_http::streams::http2::Client;
+    use posthaste_http::streams::http2::Http2StreamClient;
     use posthaste_http::streams::http2::hpack::FieldPlan;
     use posthaste_http::streams::{OpenError, StreamRequest};
 
     let mut catalogue = FieldCatalogue::default();
     let field = catalogue.variable(b"x").unwrap();
-    let mut client = Client::new(std::sync::Arc::new(FieldPlan::new(&catalogue)));
+    let mut client = Http2StreamClient::new(std::sync::Arc::new(FieldPlan::new(&catalogue)));
     let request = StreamRequest {
         fields: &[RequestField::Variable(field, b"a\r\nb: c")],
         ..StreamRequest::default()

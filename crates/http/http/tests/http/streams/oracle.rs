@@ -20,7 +20,7 @@ use posthaste_http::streams::catalogue::{
     ConstantField, FieldCatalogue, RequestField, VariableField,
 };
 use posthaste_http::streams::http2::hpack::FieldPlan;
-use posthaste_http::streams::http2::{Client, ErrorCode, StreamId};
+use posthaste_http::streams::http2::{ErrorCode, Http2StreamClient, StreamId};
 use posthaste_http::streams::{StreamEnd, StreamRejection, StreamRequest};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -91,7 +91,7 @@ struct ExchangePlan {
 }
 
 impl ExchangePlan {
-    fn of(connection: u64, token: u32) -> Self {
+    fn new(connection: u64, token: u32) -> Self {
         let mut chance = SplitMix(connection << 32 | u64::from(token));
         let fields = |chance: &mut SplitMix, limit| {
             let field = |_| {
@@ -220,7 +220,7 @@ async fn serve(
         .unwrap()
         .parse()
         .unwrap();
-    let plan = ExchangePlan::of(connection, token);
+    let plan = ExchangePlan::new(connection, token);
     if let ReplyEnding::ResetBefore(reason) = plan.ending {
         respond.send_reset(reason);
         return Ok(());
@@ -324,7 +324,7 @@ impl Requests {
 struct OracleRun {
     number: u64,
     chance: SplitMix,
-    client: Client,
+    client: Http2StreamClient,
     events: Events,
     requests: Requests,
     agent: ConstantField,
@@ -342,7 +342,7 @@ impl OracleRun {
     fn open(&mut self) {
         while self.opened < REQUESTS && self.client.room() > 0 && !self.chance.once_in(5) {
             let token = self.opened;
-            let plan = ExchangePlan::of(self.number, token);
+            let plan = ExchangePlan::new(self.number, token);
             let number = token.to_string();
             let mut fields = self.requests.fixed.clone();
             fields.push(RequestField::Constant(
@@ -379,7 +379,7 @@ impl OracleRun {
 
     fn send_body(&mut self, token: u32) {
         let (stream, sent) = self.bodies.get_mut(&token).unwrap();
-        let body = content(ExchangePlan::of(self.number, token).body);
+        let body = content(ExchangePlan::new(self.number, token).body);
         *sent += self.client.send_body(*stream, &body[*sent..], true);
     }
 
@@ -416,7 +416,7 @@ impl OracleRun {
 
     fn check(&self) {
         for token in 0..REQUESTS {
-            let plan = ExchangePlan::of(self.number, token);
+            let plan = ExchangePlan::new(self.number, token);
             let end = self.events.end_of(token);
             let reset = |reason: Reason| StreamEnd::Reset(ErrorCode(reason.into()).into());
             let refused = StreamEnd::Rejected(StreamRejection::Refused);
@@ -444,14 +444,16 @@ impl OracleRun {
         let (mut statuses, mut interim) = (Vec::new(), 0);
         for event in &self.events.0 {
             match event {
-                Event::Field(of, name, value) if *of == token => {
+                Event::Field(owner, name, value) if *owner == token => {
                     fields.push((name.clone(), value.clone()))
                 }
-                Event::Trailer(of, name, value) if *of == token => {
+                Event::Trailer(owner, name, value) if *owner == token => {
                     trailers.push((name.clone(), value.clone()));
                 }
-                Event::Head(of, status) if *of == token => statuses.push(*status),
-                Event::Interim(of, status) if *of == token => interim += u16::from(*status == 103),
+                Event::Head(owner, status) if *owner == token => statuses.push(*status),
+                Event::Interim(owner, status) if *owner == token => {
+                    interim += u16::from(*status == 103)
+                }
                 _ => {}
             }
         }
@@ -503,7 +505,7 @@ fn run(number: u64) {
     let mut run = OracleRun {
         number,
         chance,
-        client: Client::new(Arc::new(FieldPlan::new(&catalogue))),
+        client: Http2StreamClient::new(Arc::new(FieldPlan::new(&catalogue))),
         events: Events::default(),
         requests,
         agent,

@@ -142,7 +142,7 @@ struct Model {
 }
 
 impl Model {
-    fn take(&mut self, (head, payload): &(FrameHead, Vec<u8>)) {
+    fn take(&mut self, head: FrameHead, payload: &[u8]) {
         let id = head.stream;
         match head.kind {
             kind::HEADERS => {
@@ -256,7 +256,7 @@ impl ScriptRun {
             let Some(frame) = self.unread.get(at..end) else {
                 break;
             };
-            self.model.take(&(head, frame[9..].to_vec()));
+            self.model.take(head, &frame[9..]);
             at = end;
         }
         self.unread.drain(..at);

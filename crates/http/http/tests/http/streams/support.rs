@@ -5,7 +5,7 @@ use std::sync::Arc;
 use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
 use posthaste_http::streams::http2::frame::{FrameHead, HEAD_LENGTH, PREFACE, flag, kind};
 use posthaste_http::streams::http2::hpack::FieldPlan;
-use posthaste_http::streams::http2::{Client, ConnectionError, StreamId};
+use posthaste_http::streams::http2::{ConnectionError, Http2StreamClient, StreamId};
 use posthaste_http::streams::{ConnectionEvent, EventSink, StreamEnd, StreamRequest};
 
 /// An event with its content.
@@ -99,7 +99,7 @@ impl Events {
 
 /// A client with its events.
 pub(crate) struct Exchange {
-    pub(crate) client: Client,
+    pub(crate) client: Http2StreamClient,
     pub(crate) events: Events,
     fields: Vec<RequestField<'static>>,
 }
@@ -128,7 +128,7 @@ impl Exchange {
             RequestField::Constant(field.unwrap())
         });
         Self {
-            client: Client::new(Arc::new(FieldPlan::new(&catalogue))),
+            client: Http2StreamClient::new(Arc::new(FieldPlan::new(&catalogue))),
             events: Events::default(),
             fields: fields.to_vec(),
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField, VariableField};
 use posthaste_http::streams::http3::qpack::FieldPlan;
-use posthaste_http::streams::http3::{Client, ErrorCode, OutputAction, StreamId};
+use posthaste_http::streams::http3::{ErrorCode, Http3StreamClient, OutputAction, StreamId};
 use posthaste_http::streams::{ConnectionEvent, EventSink, StreamEnd, StreamRequest};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{Connection, Endpoint, RecvStream, TransportConfig, VarInt};
@@ -102,7 +102,7 @@ impl EventSink for Replies {
 }
 
 struct State {
-    client: Client,
+    client: Http3StreamClient,
     replies: Replies,
     tokens: u32,
 }
@@ -165,7 +165,7 @@ impl Http3Client {
     pub(crate) async fn on(connection: Connection) -> Self {
         let mut catalogue = FieldCatalogue::default();
         let fields = NAMES.map(|name| catalogue.variable(name.as_bytes()).unwrap());
-        let mut client = Client::new(Arc::new(FieldPlan::new(&catalogue)));
+        let mut client = Http3StreamClient::new(Arc::new(FieldPlan::new(&catalogue)));
         client.permit_streams(1_000_000);
         let mut state = State {
             client,

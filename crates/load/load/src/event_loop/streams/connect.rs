@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use posthaste_http::streams::http2::Client;
+use posthaste_http::streams::http2::Http2StreamClient;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 
@@ -150,7 +150,7 @@ fn new_client(
     let set_up = shared.streams.as_ref();
     let (fields, config) = match set_up.expect("the protocol has streams") {
         StreamSetUp::Http2(fields) => {
-            let client = Client::new(fields.clone());
+            let client = Http2StreamClient::new(fields.clone());
             return Ok(StreamClient::Http2(Box::new(client)));
         }
         StreamSetUp::Http3 { fields, config } => (fields.clone(), config),

@@ -16,7 +16,7 @@ use posthaste_grpc_schema::reflection::{
 use posthaste_http::grpc::{Code, FramedMessage, MessageReader, decode_message, write_frame};
 use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
 use posthaste_http::streams::http2::hpack::FieldPlan;
-use posthaste_http::streams::http2::{Client, StreamId};
+use posthaste_http::streams::http2::{Http2StreamClient, StreamId};
 use posthaste_http::streams::{EventSink, StreamEnd, StreamRequest};
 use rustls::{ClientConnection, StreamOwned};
 
@@ -115,7 +115,7 @@ impl From<io::Error> for Failed {
 /// A call of reflection.
 struct Call {
     socket: Box<dyn Socket>,
-    client: Client,
+    client: Http2StreamClient,
     stream: StreamId,
     reply: ReflectionReply,
     until: Instant,
@@ -154,7 +154,7 @@ impl Call {
                 field.map(RequestField::Constant).map_err(io::Error::other)
             })
             .collect::<io::Result<_>>()?;
-        let mut client = Client::new(Arc::new(FieldPlan::new(&catalogue)));
+        let mut client = Http2StreamClient::new(Arc::new(FieldPlan::new(&catalogue)));
         let request = StreamRequest {
             fields: &fields,
             is_head: false,

@@ -8,7 +8,9 @@ use std::time::Instant as WallInstant;
 
 use bytes::Bytes;
 use posthaste_http::streams::http3::qpack::FieldPlan;
-use posthaste_http::streams::http3::{Client, ErrorCode, Http3Error, OutputAction, StreamId};
+use posthaste_http::streams::http3::{
+    ErrorCode, Http3Error, Http3StreamClient, OutputAction, StreamId,
+};
 use posthaste_http::streams::{EventSink, OpenError, StreamRequest};
 use posthaste_units::Instant;
 use quinn_proto::{
@@ -49,7 +51,7 @@ pub(crate) struct QuicConnection {
     endpoint: Endpoint,
     handle: ConnectionHandle,
     transport: Connection,
-    pub(crate) client: Client,
+    pub(crate) client: Http3StreamClient,
     fields: Arc<FieldPlan>,
     datagrams: DatagramSocket,
     /// Streams that the transport has opened. One is opened ahead of its request, because the transport states the
@@ -89,7 +91,7 @@ impl QuicConnection {
             endpoint,
             handle,
             transport,
-            client: Client::new(fields.clone()),
+            client: Http3StreamClient::new(fields.clone()),
             fields,
             datagrams,
             opened: 0,
@@ -232,7 +234,7 @@ impl QuicConnection {
         }
         open.sort_unstable();
         self.rejected = open.into_iter().map(|(_, token)| token).collect();
-        let client = Client::new(self.fields.clone());
+        let client = Http3StreamClient::new(self.fields.clone());
         let ended = std::mem::replace(&mut self.client, client);
         self.early = EarlyData::Rejected(Box::new(ended));
         (self.opened, self.is_open) = (0, false);

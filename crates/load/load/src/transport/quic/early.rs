@@ -1,6 +1,6 @@
 //! Early data (0-RTT, RFC 9001, section 4.6): requests in the first datagrams of a resumed connection.
 
-use posthaste_http::streams::http3::Client;
+use posthaste_http::streams::http3::Http3StreamClient;
 
 use crate::transport::multiplexed::EarlyDataCounts;
 
@@ -13,7 +13,7 @@ pub(super) enum EarlyData {
     /// Accepted with the handshake.
     Accepted,
     /// Rejected with the handshake. The streams of this client ended with it.
-    Rejected(Box<Client>),
+    Rejected(Box<Http3StreamClient>),
 }
 
 impl EarlyData {

@@ -1,6 +1,6 @@
 //! Content of replies: windows, length, and the end of the stream.
 
-use super::Client;
+use super::Http2StreamClient;
 use crate::streams::event::{EventSink, StreamEnd};
 use crate::streams::http2::ErrorCode;
 use crate::streams::http2::block_assembly::INTERRUPTED;
@@ -8,7 +8,7 @@ use crate::streams::http2::error::{ConnectionError, StreamFault};
 use crate::streams::http2::reader::DataPiece;
 use crate::streams::http2::streams::OpenStream;
 
-impl Client {
+impl Http2StreamClient {
     /// Handles a part of a DATA frame (RFC 9113, section 6.1).
     pub(super) fn data(
         &mut self,

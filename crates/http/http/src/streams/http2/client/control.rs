@@ -1,6 +1,6 @@
 //! Frames about the connection and about single streams, without fields or content.
 
-use super::Client;
+use super::Http2StreamClient;
 use crate::streams::event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
 use crate::streams::http2::ErrorCode;
 use crate::streams::http2::error::{ConnectionError, StreamFault};
@@ -8,7 +8,7 @@ use crate::streams::http2::frame::{FrameHead, StreamId, flag, kind};
 use crate::streams::http2::settings::SettingsChange;
 use crate::streams::http2::streams::OpenStream;
 
-impl Client {
+impl Http2StreamClient {
     /// Handles SETTINGS (RFC 9113, section 6.5): applies and acknowledges them.
     pub(super) fn settings(
         &mut self,

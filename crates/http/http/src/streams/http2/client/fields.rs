@@ -1,6 +1,6 @@
 //! Field blocks: joined, decoded, checked, and applied to their streams.
 
-use super::Client;
+use super::Http2StreamClient;
 use crate::streams::event::{EventSink, StreamEnd};
 use crate::streams::head::{BlockKind, ReplyHead};
 use crate::streams::http2::ErrorCode;
@@ -10,7 +10,7 @@ use crate::streams::http2::hpack::HpackError;
 use crate::streams::http2::reader::TOO_MUCH_PADDING;
 use crate::streams::http2::streams::OpenStream;
 
-impl Client {
+impl Http2StreamClient {
     /// Handles HEADERS (RFC 9113, section 6.2).
     pub(super) fn headers(
         &mut self,

@@ -15,36 +15,36 @@ use super::ErrorCode;
 use super::block_assembly::BlockAssembly;
 use super::error::{ConnectionError, StreamFault};
 use super::frame::StreamId;
+use super::frame_sender::FrameSender;
 use super::hpack::{BlockDecoder, FieldPlan};
 use super::reader::FrameReader;
-use super::sender::Sender;
 use super::settings::{INITIAL_WINDOW, id};
 use super::streams::StreamSet;
 use super::window::{CONNECTION_WINDOW, ReceiveWindow, STREAM_WINDOW};
-use crate::streams::connection_state::ConnectionState;
 use crate::streams::counters::ClientCounters;
 use crate::streams::event::{EventSink, StreamEnd};
 use crate::streams::head::LIST_LIMIT;
 use crate::streams::reply_decoder::ReplyDecoder;
 use crate::streams::request::OpenError;
+use crate::streams::shutdown_state::ShutdownState;
 
 /// The client's end of an HTTP/2 connection.
 ///
 /// Order of calls:
 ///
-/// 1. [`Client::new`]: the output begins with the preface and SETTINGS. Streams may be opened at once.
-/// 2. [`Client::open`] while [`Client::room`] is above 0, then [`Client::send_body`] if the request has a body.
-/// 3. [`Client::output`], write it to the socket, [`Client::sent`].
-/// 4. [`Client::receive`] with the bytes of the socket, then [`Client::next_writable`] until it returns nothing, and
-///    [`Client::output`] again, since received frames have answers.
-/// 5. [`Client::close`] when the connection is not needed any more.
+/// 1. [`Self::new`]: the output begins with the preface and SETTINGS. Streams may be opened at once.
+/// 2. [`Self::open`] while [`Self::room`] is above 0, then [`Self::send_body`] if the request has a body.
+/// 3. [`Self::output`], write it to the socket, [`Self::sent`].
+/// 4. [`Self::receive`] with the bytes of the socket, then [`Self::next_writable`] until it returns nothing, and
+///    [`Self::output`] again, since received frames have answers.
+/// 5. [`Self::close`] when the connection is not needed any more.
 ///
-/// After an error of [`Client::receive`], or at the end of the socket, [`Client::open_tokens`] lists the streams
+/// After an error of [`Self::receive`], or at the end of the socket, [`Self::open_tokens`] lists the streams
 /// without an end. No memory is allocated for a request with constant fields in steady state.
 #[derive(Debug)]
-pub struct Client {
-    state: ConnectionState<ConnectionError>,
-    sender: Sender,
+pub struct Http2StreamClient {
+    state: ShutdownState<ConnectionError>,
+    sender: FrameSender,
     streams: StreamSet,
     reader: FrameReader,
     blocks: BlockAssembly,
@@ -53,13 +53,13 @@ pub struct Client {
     window: ReceiveWindow,
 }
 
-impl Client {
+impl Http2StreamClient {
     /// Creates the state of a new connection for the requests of a plan.
     pub fn new(plan: Arc<FieldPlan>) -> Self {
         let increment = CONNECTION_WINDOW - INITIAL_WINDOW;
         Self {
-            state: ConnectionState::new(),
-            sender: Sender::new(plan, &own_settings(), increment),
+            state: ShutdownState::new(),
+            sender: FrameSender::new(plan, &own_settings(), increment),
             streams: StreamSet::default(),
             reader: FrameReader::default(),
             blocks: BlockAssembly::default(),
@@ -74,7 +74,7 @@ impl Client {
     }
 
     /// Removes the first `count` bytes of the output, because the socket has accepted them. Afterwards,
-    /// [`Client::room`] and [`Client::next_writable`] can have changed.
+    /// [`Self::room`] and [`Self::next_writable`] can have changed.
     pub fn sent(&mut self, count: usize) {
         self.sender.advance(count);
     }
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn identifiers_end() {
-        let mut client = Client::new(Arc::new(FieldPlan::default()));
+        let mut client = Http2StreamClient::new(Arc::new(FieldPlan::default()));
         client.streams.skip_to(StreamId::MAX - 2);
         assert_eq!(client.room(), 2);
         let request = StreamRequest::default();
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn many_resets_are_remembered_as_far_as_memory_permits() {
-        let mut client = Client::new(Arc::new(FieldPlan::default()));
+        let mut client = Http2StreamClient::new(Arc::new(FieldPlan::default()));
         let settings = FrameHead {
             length: 0,
             kind: kind::SETTINGS,

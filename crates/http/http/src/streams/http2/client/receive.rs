@@ -1,13 +1,13 @@
 //! Received bytes, from the cut into frames to the stage that handles each frame.
 
-use super::Client;
+use super::Http2StreamClient;
 use crate::streams::event::EventSink;
 use crate::streams::http2::block_assembly::INTERRUPTED;
 use crate::streams::http2::error::ConnectionError;
 use crate::streams::http2::frame::{FrameHead, flag, kind};
 use crate::streams::http2::reader::{FrameError, FrameReader, ReceivedPiece};
 
-impl Client {
+impl Http2StreamClient {
     /// Takes bytes of the socket, and reports the events in them to `sink`.
     ///
     /// An error ends the connection: the output ends with GOAWAY, and each later call returns the same error.

@@ -123,7 +123,8 @@ impl FieldPlan {
     }
 }
 
-fn encode_name((pattern, prefix): (u8, u32), name: &[u8], bytes: &mut Vec<u8>) {
+fn encode_name(kind: (u8, u32), name: &[u8], bytes: &mut Vec<u8>) {
+    let (pattern, prefix) = kind;
     if let Some(index) = static_table::index_of_name(name) {
         prefix_integer::encode(pattern, prefix, index, bytes);
     } else {

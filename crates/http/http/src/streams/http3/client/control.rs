@@ -1,6 +1,6 @@
 //! Frames of the server's control stream.
 
-use super::Client;
+use super::Http3StreamClient;
 use crate::streams::event::{ConnectionEvent, EventSink, StreamEnd, StreamRejection};
 use crate::streams::http3::ErrorCode;
 use crate::streams::http3::error::Http3Error;
@@ -8,7 +8,7 @@ use crate::streams::http3::frame::{StreamId, StreamKind};
 use crate::streams::http3::streams::OpenRequestStream;
 use crate::streams::http3::unidirectional::ControlFrame;
 
-impl Client {
+impl Http3StreamClient {
     /// Handles a frame of the control stream.
     pub(super) fn control_frame(
         &mut self,

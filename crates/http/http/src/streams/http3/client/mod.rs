@@ -18,31 +18,31 @@ use super::qpack::{FieldPlan, SectionDecoder};
 use super::settings;
 use super::streams::StreamSet;
 use super::unidirectional::PeerStreams;
-use crate::streams::connection_state::ConnectionState;
 use crate::streams::counters::ClientCounters;
 use crate::streams::head::LIST_LIMIT;
 use crate::streams::reply_decoder::ReplyDecoder;
 use crate::streams::request::OpenError;
+use crate::streams::shutdown_state::ShutdownState;
 
 /// The client's end of an HTTP/3 connection.
 ///
 /// Order of calls:
 ///
-/// 1. [`Client::new`]: the output begins with the control stream and SETTINGS.
-/// 2. [`Client::permit_streams`] with QUIC's limit of bidirectional streams, at first and after each change.
-/// 3. [`Client::open`] while [`Client::room`] is above 0, then [`Client::send_body`] if the request has a body.
-/// 4. [`Client::output`] until it returns nothing: a write is followed by [`Client::sent`] or [`Client::blocked`], and
-///    [`Client::writable`] when the transport accepts more.
-/// 5. [`Client::receive`], [`Client::receive_reset`] and [`Client::receive_stop`], then [`Client::next_writable`] until
-///    it returns nothing, and [`Client::output`] again.
-/// 6. [`Client::close`] when the connection is not needed any more. The caller then closes QUIC with H3_NO_ERROR.
+/// 1. [`Self::new`]: the output begins with the control stream and SETTINGS.
+/// 2. [`Self::permit_streams`] with QUIC's limit of bidirectional streams, at first and after each change.
+/// 3. [`Self::open`] while [`Self::room`] is above 0, then [`Self::send_body`] if the request has a body.
+/// 4. [`Self::output`] until it returns nothing: a write is followed by [`Self::sent`] or [`Self::blocked`], and
+///    [`Self::writable`] when the transport accepts more.
+/// 5. [`Self::receive`], [`Self::receive_reset`] and [`Self::receive_stop`], then [`Self::next_writable`] until
+///    it returns nothing, and [`Self::output`] again.
+/// 6. [`Self::close`] when the connection is not needed any more. The caller then closes QUIC with H3_NO_ERROR.
 ///
 /// After an error of a receiving call there is no output: the caller closes QUIC with the code of the error.
-/// [`Client::open_tokens`] lists the streams without an end. No memory is allocated for a request with constant fields in
+/// [`Self::open_tokens`] lists the streams without an end. No memory is allocated for a request with constant fields in
 /// steady state.
 #[derive(Debug)]
-pub struct Client {
-    state: ConnectionState<Http3Error>,
+pub struct Http3StreamClient {
+    state: ShutdownState<Http3Error>,
     plan: Arc<FieldPlan>,
     /// The field section of the request that is being opened.
     section: Vec<u8>,
@@ -51,12 +51,12 @@ pub struct Client {
     server: PeerStreams,
 }
 
-impl Client {
+impl Http3StreamClient {
     /// Creates the state of a new connection for the requests of a plan. No stream can be opened before
-    /// [`Client::permit_streams`].
+    /// [`Self::permit_streams`].
     pub fn new(plan: Arc<FieldPlan>) -> Self {
         Self {
-            state: ConnectionState::new(),
+            state: ShutdownState::new(),
             plan,
             section: Vec::new(),
             streams: StreamSet::new(settings::opening(LIST_LIMIT)),
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn identifiers_end() {
-        let mut client = Client::new(Arc::new(FieldPlan::default()));
+        let mut client = Http3StreamClient::new(Arc::new(FieldPlan::default()));
         client.permit_streams(u64::MAX);
         client.streams.skip_to(varint::MAX - 3);
         let request = StreamRequest::default();

@@ -1,6 +1,6 @@
 //! Received bytes, resets and stops, from the kind of the stream to the stage that handles them.
 
-use super::Client;
+use super::Http3StreamClient;
 use super::reply::SectionContext;
 use crate::streams::event::{EventSink, StreamEnd, StreamRejection};
 use crate::streams::http3::ErrorCode;
@@ -8,7 +8,7 @@ use crate::streams::http3::error::{Http3Error, ReceiveFault, StreamFault};
 use crate::streams::http3::frame::{StreamId, StreamKind};
 use crate::streams::http3::unidirectional::CLOSED;
 
-impl Client {
+impl Http3StreamClient {
     /// Takes bytes of a stream, and reports the events in them to `sink`. `fin` states that the stream ends after them.
     ///
     /// An error ends the connection: there is no more output, and each later call returns the same error.

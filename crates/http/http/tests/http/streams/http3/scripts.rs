@@ -328,7 +328,7 @@ impl ScriptRun {
     }
 }
 
-fn client_of(run: &mut ScriptRun) -> &mut posthaste_http::streams::http3::Client {
+fn client_of(run: &mut ScriptRun) -> &mut posthaste_http::streams::http3::Http3StreamClient {
     &mut run.exchange.client
 }
 

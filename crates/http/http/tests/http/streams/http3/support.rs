@@ -8,7 +8,7 @@ use posthaste_http::streams::catalogue::{FieldCatalogue, RequestField};
 use posthaste_http::streams::http3::frame::kind;
 use posthaste_http::streams::http3::qpack::FieldPlan;
 use posthaste_http::streams::http3::{
-    Client, ErrorCode, Http3Error, OutputAction, StreamId, varint,
+    ErrorCode, Http3Error, Http3StreamClient, OutputAction, StreamId, varint,
 };
 
 use crate::streams::support::Events;
@@ -36,7 +36,7 @@ pub(crate) struct SentStream {
 
 /// A client with its events and its transport.
 pub(crate) struct ScriptedExchange {
-    pub(crate) client: Client,
+    pub(crate) client: Http3StreamClient,
     pub(crate) events: Events,
     pub(crate) sent: HashMap<u64, SentStream>,
     fields: Vec<RequestField<'static>>,
@@ -65,7 +65,7 @@ impl ScriptedExchange {
             let field = catalogue.constant(name.as_bytes(), value.as_bytes());
             RequestField::Constant(field.unwrap())
         });
-        let mut client = Client::new(Arc::new(FieldPlan::new(&catalogue)));
+        let mut client = Http3StreamClient::new(Arc::new(FieldPlan::new(&catalogue)));
         client.permit_streams(1_000);
         Self {
             client,

@@ -23,7 +23,7 @@ const DATA_LIMIT: usize = 64 << 10;
 
 /// Output under the server's settings and its window of the connection.
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct FrameSender {
     pub(super) output: OutputBuffer,
     encoder: BlockEncoder,
     peer: PeerSettings,
@@ -40,7 +40,7 @@ pub(super) struct SentBody {
     pub(super) has_end: bool,
 }
 
-impl Sender {
+impl FrameSender {
     /// The output begins with the preface, the payload of our SETTINGS, and `increment` bytes for our window of the
     /// connection.
     pub(super) fn new(plan: Arc<FieldPlan>, settings: &[u8], increment: u32) -> Self {

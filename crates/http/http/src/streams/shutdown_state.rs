@@ -4,7 +4,7 @@ use crate::streams::request::OpenError;
 
 /// The end of a connection: announced by GOAWAY of either end, or caused by the error `E`.
 #[derive(Debug)]
-pub(crate) struct ConnectionState<E> {
+pub(crate) struct ShutdownState<E> {
     /// First stream that the server does not process.
     first_rejected: u64,
     /// GOAWAY was received or sent.
@@ -12,7 +12,7 @@ pub(crate) struct ConnectionState<E> {
     failed: Option<E>,
 }
 
-impl<E: Copy> ConnectionState<E> {
+impl<E: Copy> ShutdownState<E> {
     /// The state of a new connection.
     pub(crate) const fn new() -> Self {
         Self {
