@@ -151,7 +151,7 @@ pub(crate) const NETWORK: &[(&str, &[&str])] = &[
     ),
     // A state machine without sockets and clocks: time is an argument.
     ("quinn-proto", &["quic-sim", "load", "evaluation"]),
-    ("rustls-native-certs", &["serve", "load"]),
+    ("rustls-native-certs", &["serve"]),
     ("socket2", &["serve", "load", "emulator"]),
     ("async-nats", &["fleet"]),
 ];

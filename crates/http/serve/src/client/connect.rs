@@ -19,11 +19,8 @@ use crate::tls::error::TlsError;
 use crate::tls::verification;
 
 /// Root certificates of the machine, read at the first use. Later changes need a restart.
-static MACHINE: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    Arc::new(roots)
-});
+static MACHINE: LazyLock<Arc<RootCertStore>> =
+    LazyLock::new(|| Arc::new(verification::machine_roots()));
 
 /// The certificates that a client accepts.
 #[derive(Clone, Debug, Default)]

@@ -41,9 +41,8 @@ pub fn verifier(
 ) -> Result<Arc<dyn ServerCertVerifier>, VerifierBuilderError> {
     let algorithms = provider.signature_verification_algorithms;
     let chains = WebPkiServerVerifier::builder_with_provider(roots.into(), provider).build()?;
-    Ok(Arc::new(Verifier {
-        chains,
-        trusted,
+    Ok(Arc::new(ServerVerifier {
+        accepted: AcceptedCertificates::Trusted { chains, trusted },
         algorithms,
     }))
 }
@@ -51,7 +50,18 @@ pub fn verifier(
 /// Returns a verifier that accepts every certificate. The handshake still proves the possession of its key.
 #[must_use]
 pub fn any_certificate(provider: &CryptoProvider) -> Arc<dyn ServerCertVerifier> {
-    Arc::new(AnyCertificate(provider.signature_verification_algorithms))
+    Arc::new(ServerVerifier {
+        accepted: AcceptedCertificates::Any,
+        algorithms: provider.signature_verification_algorithms,
+    })
+}
+
+/// Returns the root certificates that this machine trusts.
+#[must_use]
+pub fn machine_roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
 }
 
 /// Returns true for the error of a connection whose server's certificate was rejected.
@@ -61,20 +71,24 @@ pub fn is_certificate_refused(error: &std::io::Error) -> bool {
     matches!(inner, Some(Error::InvalidCertificate(_)))
 }
 
+/// Verifies a server's certificate, and the signatures of its handshake.
 #[derive(Debug)]
-struct Verifier {
-    chains: Arc<WebPkiServerVerifier>,
-    trusted: Vec<CertificateDer<'static>>,
+struct ServerVerifier {
+    accepted: AcceptedCertificates,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl Verifier {
-    fn is_trusted_itself(&self, certificate: &CertificateDer<'_>) -> bool {
-        self.trusted.iter().any(|trusted| trusted == certificate)
-    }
+#[derive(Debug)]
+enum AcceptedCertificates {
+    Any,
+    /// Chains, and each of `trusted` if a server presents it itself.
+    Trusted {
+        chains: Arc<WebPkiServerVerifier>,
+        trusted: Vec<CertificateDer<'static>>,
+    },
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for ServerVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -83,11 +97,11 @@ impl ServerCertVerifier for Verifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let by_chain = self
-            .chains
-            .verify_server_cert(end_entity, intermediates, name, ocsp, now);
-        match by_chain {
-            Err(_) if self.is_trusted_itself(end_entity) => {
+        let AcceptedCertificates::Trusted { chains, trusted } = &self.accepted else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        match chains.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
+            Err(_) if trusted.contains(end_entity) => {
                 verify_itself(end_entity, name, now)?;
                 Ok(ServerCertVerified::assertion())
             }
@@ -115,44 +129,6 @@ impl ServerCertVerifier for Verifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
-    }
-}
-
-#[derive(Debug)]
-struct AnyCertificate(WebPkiSupportedAlgorithms);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12(message, certificate, signature, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13(message, certificate, signature, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
     }
 }
 

@@ -14,10 +14,7 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{
-    AlertDescription, CertificateError, ClientConfig, ClientConnection, InvalidMessage,
-    RootCertStore,
-};
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, InvalidMessage};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -150,7 +147,7 @@ impl TlsOptions {
             Some(file) => builder
                 .dangerous()
                 .with_custom_certificate_verifier(verifier_of(file, provider)?),
-            None => builder.with_root_certificates(system_roots()),
+            None => builder.with_root_certificates(verification::machine_roots()),
         };
         let mut config = match (&self.certificate, &self.key) {
             (None, None) => builder.with_no_client_auth(),
@@ -171,19 +168,13 @@ impl TlsOptions {
     }
 }
 
-fn system_roots() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    roots
-}
-
 /// Trusts the system's authorities and the certificates in `file`.
 fn verifier_of(
     file: &PemFile,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
     let trusted = file.certificates()?;
-    let mut roots = system_roots();
+    let mut roots = verification::machine_roots();
     roots.add_parsable_certificates(trusted.iter().cloned());
     verification::verifier(roots, trusted, provider)
         .map_err(|error| file.failed(format!("no certificate in it can be used: {error}").into()))
