@@ -36,8 +36,8 @@ pub(crate) async fn serve<H: Handler>(stream: Stream, peer: Rc<Peer>, handler: R
     let connection = peer.connection.clone();
     let mut served = pin!(serve_to_end(stream, peer, handler));
     poll_fn(|cx| {
-        connection.set_waker(cx.waker());
-        if connection.is_over() {
+        connection.ending.set_waker(cx.waker());
+        if connection.ending.is_over() {
             return Poll::Ready(());
         }
         served.as_mut().poll(cx)
@@ -216,7 +216,7 @@ async fn serve_http1_until_idle<H: Handler>(
         .serve_connection(TokioIo::new(transport), HandlerService::new(peer, handler));
     let (mut is_stopped, mut sheds) = (false, false);
     let outcome = poll_fn(|cx| {
-        if connection.is_unanswered() {
+        if connection.ending.is_unanswered() {
             return Poll::Ready(Ok(()));
         }
         sheds |= !is_stopped && connection.may_shed_buffers();
@@ -238,8 +238,8 @@ async fn serve_http1_until_idle<H: Handler>(
         }
         return Ok(Some(transport));
     }
-    if !connection.is_over() {
-        let has_failed = outcome.is_err() || connection.is_unanswered();
+    if !connection.ending.is_over() {
+        let has_failed = outcome.is_err() || connection.ending.is_unanswered();
         close(transport, peer, has_failed).await;
     }
     outcome.map(|()| None)
@@ -258,7 +258,7 @@ async fn serve_switched(transport: Transport, task: SwitchTask, peer: &Peer) {
 async fn close(mut transport: Transport, peer: &Peer, has_failed: bool) {
     // The peer may have gone already.
     let _ = transport.shutdown().await;
-    if has_failed || peer.connection.had_body() {
+    if has_failed || peer.connection.requests.had_body() {
         peer.connection.begin_linger(peer.thread.ticks.get());
         let lingers = Box::pin(linger(&mut transport.stream));
         tokio::select! {
@@ -288,7 +288,7 @@ async fn serve_http2<H: Handler>(
             http.as_mut().graceful_shutdown();
         }
         let outcome = http.as_mut().poll(cx);
-        for refused in peer.connection.take_refused() {
+        for refused in peer.connection.requests.take_refused() {
             add_one(&peer.thread.server.counters.protocol_errors);
             handler.unreadable(&refused.into(), peer);
         }

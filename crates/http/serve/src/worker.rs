@@ -285,8 +285,9 @@ fn serve<H: Handler>(
     let connection = Rc::new(connection);
     thread.open(number, &connection);
     let is_encrypted = thread.server.tls.is_some() && !accepted.is_plain;
-    let client = (accepted.address, is_encrypted);
-    let peer = Rc::new(Peer::new(client, number, connection, thread.clone()));
+    let address = accepted.address;
+    let peer = Peer::new(address, is_encrypted, number, connection, thread.clone());
+    let peer = Rc::new(peer);
     let handler = handler.clone();
     let open = OpenConnection::new(peer.clone(), slot);
     spawn_task(async move {
@@ -319,7 +320,7 @@ async fn drain(thread: &ServerThread) {
     let end = Instant::now() + Duration::from(thread.server.timeouts.grace);
     let mut poll = Duration::from_millis(1);
     for connection in thread.connections.borrow().values() {
-        connection.wake();
+        connection.ending.wake();
     }
     while !thread.connections.borrow().is_empty() && Instant::now() < end {
         tokio::time::sleep(poll).await;
@@ -327,7 +328,7 @@ async fn drain(thread: &ServerThread) {
     }
     for connection in thread.connections.borrow().values() {
         add_one(&thread.server.counters.cut_off);
-        connection.end();
+        connection.ending.end();
     }
     // One round of the loop, so that ended connections close.
     yield_now().await;

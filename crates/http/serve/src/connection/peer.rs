@@ -39,7 +39,8 @@ pub struct Peer {
 
 impl Peer {
     pub(crate) fn new(
-        (address, is_encrypted): (SocketAddr, bool),
+        address: SocketAddr,
+        is_encrypted: bool,
         number: u64,
         connection: Rc<ConnectionState>,
         thread: Rc<ServerThread>,
@@ -137,7 +138,7 @@ impl Peer {
     /// True for the first request of a connection. A client may send a later one again if the connection closes before
     /// any part of its reply: it was kept open, and the close may have crossed the request (RFC 9112, section 9.3.1).
     pub fn is_first_request(&self) -> bool {
-        self.connection.is_first_request()
+        self.connection.requests.is_first_request()
     }
 
     /// Closes the connection without a reply, in order. False over HTTP/2 and HTTP/3, and for the first request; those
@@ -145,7 +146,7 @@ impl Peer {
     pub fn close_unanswered(&self) -> bool {
         let may = !self.connection.is_multiplexed() && !self.is_first_request();
         if may {
-            self.connection.close_unanswered();
+            self.connection.ending.close_unanswered();
         }
         may
     }

@@ -6,14 +6,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::AtomicU64;
-use std::task::Waker;
 
 use crate::connection::clock::in_ticks;
+use crate::connection::ending::ConnectionEnding;
 use crate::connection::interim::InterimReplies;
+use crate::connection::requests::ReceivedRequests;
 use crate::connection::timer::{ConnectionPhase, PhaseTimer};
 use crate::counters::{ConnectionCounters, add_one};
-use crate::framing::Reset;
-use crate::framing::check::Rejection;
 use crate::options::Timeouts;
 use crate::socket::handle::SocketHandle;
 use crate::socket::mark::SocketMark;
@@ -40,30 +39,13 @@ pub(crate) struct ConnectionState {
     blocked: Cell<Option<u32>>,
     /// While idle: the bytes not acknowledged by the peer at the last sweep.
     left: Cell<u32>,
-    over: Cell<bool>,
-    /// The connection has ended with nothing missing, and closes without a reset.
-    is_complete: Cell<bool>,
     /// The connection is to shed its buffers, or has done so.
     sheds: Cell<bool>,
     /// The connection has HTTP/2 or HTTP/3: several requests at once, each with a stream.
     multiplexed: Cell<bool>,
-    /// The last request had a body, possibly unread in part.
-    had_body: Cell<bool>,
-    /// The last request's body is not completely read.
-    body_left: Cell<bool>,
-    /// Number of requests received; of HTTP/2 those that the decoder has accepted.
-    requests: Cell<u64>,
-    /// HTTP/2: requests that the decoder has refused, and that the handler has not observed yet.
-    refused: RefCell<Vec<Reset>>,
-    /// HTTP/2: requests that had begun at the last of them.
-    opened: Cell<u64>,
-    /// The end of the peer's data does not end its request.
-    holds_end: Cell<bool>,
-    /// The last request gets no reply, and the connection closes.
-    is_unanswered: Cell<bool>,
+    pub(crate) requests: ReceivedRequests,
     pub(crate) interim: InterimReplies,
-    /// HTTP/1: the number of the request to reject, always the last.
-    rejected: Cell<Option<(u64, Rejection)>>,
+    pub(crate) ending: ConnectionEnding,
     pub(crate) mark: SocketMark,
     /// QUIC connections have none of their own.
     socket: Option<SocketHandle>,
@@ -71,7 +53,6 @@ pub(crate) struct ConnectionState {
     is_closed: Cell<bool>,
     /// Requests at the handler; several at a time with HTTP/2 and HTTP/3.
     in_service: Cell<u32>,
-    waker: RefCell<Option<Waker>>,
 }
 
 /// True if enough ticks have passed since that one.
@@ -121,24 +102,15 @@ impl ConnectionState {
             streams: RefCell::default(),
             blocked: Cell::new(None),
             left: Cell::new(u32::MAX),
-            over: Cell::new(false),
-            is_complete: Cell::new(false),
             sheds: Cell::new(false),
             multiplexed: Cell::new(false),
-            had_body: Cell::new(false),
-            body_left: Cell::new(false),
-            requests: Cell::new(0),
-            refused: RefCell::default(),
-            opened: Cell::new(0),
-            holds_end: Cell::new(false),
-            is_unanswered: Cell::new(false),
+            requests: ReceivedRequests::default(),
             interim: InterimReplies::default(),
-            rejected: Cell::new(None),
+            ending: ConnectionEnding::default(),
             mark: SocketMark::default(),
             socket,
             is_closed: Cell::new(false),
             in_service: Cell::new(0),
-            waker: RefCell::new(None),
         }
     }
 
@@ -149,7 +121,7 @@ impl ConnectionState {
         limits: &Timeouts,
         counters: &ConnectionCounters,
     ) {
-        if self.over.get() {
+        if self.ending.is_over() {
             return;
         }
         let (phase, since) = self.timer.get();
@@ -181,9 +153,9 @@ impl ConnectionState {
         if let Some(counter) = overdue {
             add_one(counter);
             if std::ptr::eq(counter, &counters.timed_out_idle) {
-                self.end_unused();
+                self.ending.end_unused();
             } else {
-                self.end();
+                self.ending.end();
             }
         }
     }
@@ -231,13 +203,14 @@ impl ConnectionState {
     fn is_quiet(&self) -> bool {
         let is_quiet = |socket: &SocketHandle| socket.unread() == 0 && socket.unacknowledged() == 0;
         // Without a socket, the end of the connection frees no descriptor.
-        let is_usable = self.socket.is_some() && !self.over.get() && self.blocked.get().is_none();
+        let is_usable =
+            self.socket.is_some() && !self.ending.is_over() && self.blocked.get().is_none();
         is_usable && self.socket().is_none_or(is_quiet)
     }
 
     fn shed_buffers(&self) {
         if !self.sheds.replace(true) {
-            self.wake();
+            self.ending.wake();
         }
     }
 
@@ -287,91 +260,6 @@ impl ConnectionState {
     /// The TLS handshake has begun.
     pub(crate) fn begin_handshake(&self, now: u32) {
         self.enter(ConnectionPhase::Head, now);
-    }
-
-    /// A request has arrived, with or without a body.
-    pub(crate) fn set_body(&self, has: bool) {
-        self.had_body.set(has);
-        self.body_left.set(has);
-    }
-
-    /// The last request's body has been read completely.
-    pub(crate) fn finish_body(&self) {
-        self.body_left.set(false);
-    }
-
-    /// True if the last request's body is not completely read.
-    pub(crate) fn has_body_left(&self) -> bool {
-        self.body_left.get()
-    }
-
-    /// Rejects the head of request `number`, from 1. No later byte is read.
-    pub(crate) fn reject(&self, number: u64, rejection: Rejection) {
-        self.rejected.set(Some((number, rejection)));
-    }
-
-    /// Counts a request of HTTP/1. Returns the rejection, if it must not be served.
-    pub(crate) fn next_request(&self) -> Result<(), Rejection> {
-        self.requests.set(self.requests.get() + 1);
-        match self.rejected.get() {
-            Some((number, rejection)) if number == self.requests.get() => Err(rejection),
-            _ => Ok(()),
-        }
-    }
-
-    /// Counts a request of HTTP/2.
-    pub(crate) fn next_stream(&self) {
-        self.requests.set(self.requests.get() + 1);
-    }
-
-    /// HTTP/2: the decoder has refused a request, or the rest of one; `opened` requests have begun.
-    pub(crate) fn refused_stream(&self, reset: Reset, opened: u64) {
-        self.opened.set(opened);
-        self.refused.borrow_mut().push(reset);
-    }
-
-    /// Takes the refused requests of HTTP/2, when all accepted ones are at the service. The service observes the end of
-    /// those that it got. They count as received.
-    pub(crate) fn take_refused(&self) -> Vec<Reset> {
-        let mut refused = self.refused.take();
-        if refused.is_empty() {
-            return refused;
-        }
-        let requests = self.requests.get();
-        let unserved = self.opened.get().saturating_sub(requests);
-        refused.sort();
-        refused.truncate(usize::try_from(unserved).unwrap_or(usize::MAX));
-        self.requests.set(requests + refused.len() as u64);
-        refused
-    }
-
-    /// True before a second request.
-    pub(crate) fn is_first_request(&self) -> bool {
-        self.requests.get() <= 1
-    }
-
-    /// Holds back the end of the peer's data, or releases it.
-    pub(crate) fn hold_end(&self, holds: bool) {
-        self.holds_end.set(holds);
-    }
-
-    pub(crate) fn holds_end(&self) -> bool {
-        self.holds_end.get()
-    }
-
-    /// Makes the connection close in order, without a reply to its request.
-    pub(crate) fn close_unanswered(&self) {
-        self.is_unanswered.set(true);
-        self.wake();
-    }
-
-    pub(crate) fn is_unanswered(&self) -> bool {
-        self.is_unanswered.get()
-    }
-
-    /// True if the last request had a body.
-    pub(crate) fn had_body(&self) -> bool {
-        self.had_body.get()
     }
 
     /// The connection carries another protocol from now on.
@@ -424,44 +312,13 @@ impl ConnectionState {
     /// Records that the socket is closed. Returns true if the connection was ended rather than finished.
     pub(crate) fn closed(&self) -> bool {
         self.is_closed.set(true);
-        self.over.get() && !self.is_complete.get()
+        self.ending.is_cut()
     }
 
     /// True if at least one request is in service.
     #[cfg(feature = "http3")]
     pub(crate) fn is_serving(&self) -> bool {
         self.in_service.get() > 0
-    }
-
-    /// True if the connection must close at once.
-    pub(crate) fn is_over(&self) -> bool {
-        self.over.get()
-    }
-
-    /// Stores the waker for [`ConnectionState::wake`].
-    pub(crate) fn set_waker(&self, waker: &Waker) {
-        if self.waker.borrow().is_none() {
-            *self.waker.borrow_mut() = Some(waker.clone());
-        }
-    }
-
-    /// Makes the connection close at its next poll, in any phase.
-    pub(crate) fn end(&self) {
-        self.over.set(true);
-        self.wake();
-    }
-
-    /// Makes the connection close as [`ConnectionState::end`], between requests: the peer has everything.
-    pub(crate) fn end_unused(&self) {
-        self.is_complete.set(true);
-        self.end();
-    }
-
-    /// Wakes the connection's task, so that it sees changes.
-    pub(crate) fn wake(&self) {
-        if let Some(waker) = &*self.waker.borrow() {
-            waker.wake_by_ref();
-        }
     }
 
     /// Counts a request in service, with the timer of its stream. Returns true for the connection's first request.

@@ -91,9 +91,9 @@ impl ServerThread {
         };
         add_one(&self.server.counters.evicted);
         if connection.has_sent_request() {
-            connection.end_unused();
+            connection.ending.end_unused();
         } else {
-            connection.end();
+            connection.ending.end();
         }
         while self.connections.borrow().contains_key(&number) {
             yield_now().await;

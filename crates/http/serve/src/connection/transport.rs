@@ -86,9 +86,9 @@ impl Transport {
         if let InputFilter::Http2(filter, _) = &mut self.filter {
             let opened = filter.received.opened();
             let connection = &self.connection;
-            filter
-                .sent
-                .feed(bytes, |reset| connection.refused_stream(reset, opened));
+            filter.sent.feed(bytes, |reset| {
+                connection.requests.refused_stream(reset, opened)
+            });
         }
     }
 
@@ -109,7 +109,9 @@ impl Transport {
                 };
                 *rejection = Some(error.cause);
                 if error.cause.is_of_head() {
-                    self.connection.reject(framing.heads(), error.cause.into());
+                    self.connection
+                        .requests
+                        .reject(framing.heads(), error.cause.into());
                 }
                 buf.set_filled(before + error.accepted);
                 if error.cause == Cause::Coding {
@@ -193,7 +195,7 @@ impl AsyncRead for Transport {
         }
         if buf.filled().len() > before {
             self.connection.received(self.thread.ticks.get());
-        } else if self.connection.holds_end() {
+        } else if self.connection.ending.holds_end() {
             // It is read again after the reply.
             return Poll::Pending;
         }

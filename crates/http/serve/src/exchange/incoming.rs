@@ -52,7 +52,7 @@ impl Incoming {
 
     pub(crate) fn new(body: hyper::body::Incoming, connection: &Rc<ConnectionState>) -> Self {
         let is_empty = body.is_end_stream();
-        connection.set_body(!is_empty);
+        connection.requests.set_body(!is_empty);
         let waits = !is_empty && !connection.is_multiplexed();
         Self {
             connection: waits.then(|| connection.clone()),
@@ -64,7 +64,7 @@ impl Incoming {
     /// The body has been read completely.
     fn ended(&mut self) {
         if let Some(connection) = self.connection.take() {
-            connection.finish_body();
+            connection.requests.finish_body();
         }
     }
 }

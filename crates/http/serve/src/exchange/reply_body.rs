@@ -86,7 +86,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplyBody<B> {
         let connection = &self.in_service.peer().connection;
         if matches!(frame, Poll::Ready(Some(Err(_)))) && !connection.is_multiplexed() {
             // A client of HTTP/1.0 would take an orderly close for the end of the reply.
-            connection.end();
+            connection.ending.end();
         }
         frame
     }

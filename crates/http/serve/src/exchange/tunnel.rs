@@ -185,7 +185,7 @@ impl SwitchedIo for Transport {
 
     fn reset(self: Box<Self>) {
         // Dropped as one that was ended rather than finished.
-        self.connection.end();
+        self.connection.ending.end();
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {

@@ -47,15 +47,17 @@ impl<H: Handler> Service<Request<hyper::body::Incoming>> for HandlerService<H> {
     fn call(&self, request: Request<hyper::body::Incoming>) -> Self::Future {
         let connection = &self.peer.connection;
         let (peer, framed) = if connection.is_multiplexed() {
-            connection.next_stream();
+            connection.requests.next_stream();
             (Rc::new(self.peer.of_stream()), Ok(()))
         } else {
             let allows_interim = request.version() == Version::HTTP_11;
             connection.interim.are_allowed.set(allows_interim);
             // Present if the request has Upgrade. The end of the data may belong to the other protocol.
             let may_switch = !request.extensions().is_empty();
-            connection.hold_end(may_switch && self.peer.thread.server.switches);
-            (self.peer.clone(), connection.next_request())
+            connection
+                .ending
+                .hold_end(may_switch && self.peer.thread.server.switches);
+            (self.peer.clone(), connection.requests.next_request())
         };
         let request = request.map(|body| Incoming::new(body, connection));
         let checked = framed.and_then(|()| check(&request, self.peer.thread.server.max_fields));
@@ -73,7 +75,7 @@ impl<H: Handler> Service<Request<hyper::body::Incoming>> for HandlerService<H> {
                 Ok(()) => handler.handle(request, peer).await.map(BodySource::Handler),
                 Err(rejection) => refuse(&*handler, &request, &peer, rejection),
             };
-            in_service.peer().connection.hold_end(false);
+            in_service.peer().connection.ending.hold_end(false);
             if is_simulated() {
                 add_date(&mut reply);
             }
@@ -141,7 +143,7 @@ async fn wait_for_empty_end(request: &mut Request<Incoming>, peer: &Peer) -> Res
 /// Adds `Connection: close` if the request's body was not read completely or the request was rejected. The bytes that
 /// follow are then not the next request (RFC 9112, section 9.6).
 fn announce_close<B>(reply: &mut Response<B>, connection: &ConnectionState, is_rejected: bool) {
-    if !connection.is_multiplexed() && (is_rejected || connection.has_body_left()) {
+    if !connection.is_multiplexed() && (is_rejected || connection.requests.has_body_left()) {
         let close = HeaderValue::from_static("close");
         reply.headers_mut().insert(CONNECTION, close);
     }

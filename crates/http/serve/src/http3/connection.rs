@@ -27,17 +27,20 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends or is ended.
 pub(super) async fn serve<H: Handler>(
-    connecting: (Connecting, PendingHandshake),
+    connecting: Connecting,
+    handshake: PendingHandshake,
     peer: Rc<Peer>,
     handler: Rc<H>,
     body_limit: usize,
 ) {
     let state = peer.connection.clone();
     let opened = OnceCell::new();
-    let mut served = pin!(serve_to_end(connecting, peer, handler, body_limit, &opened));
+    let mut served = pin!(serve_to_end(
+        connecting, handshake, peer, handler, body_limit, &opened
+    ));
     poll_fn(|cx| {
-        state.set_waker(cx.waker());
-        if state.is_over() {
+        state.ending.set_waker(cx.waker());
+        if state.ending.is_over() {
             return Poll::Ready(());
         }
         served.as_mut().poll(cx)
@@ -45,7 +48,7 @@ pub(super) async fn serve<H: Handler>(
     .await;
     // Without an effect on a connection that is closed.
     if let Some(connection) = opened.get() {
-        let error = if state.is_serving() && state.is_over() {
+        let error = if state.is_serving() && state.ending.is_over() {
             ErrorCode::H3_INTERNAL_ERROR
         } else {
             ErrorCode::H3_NO_ERROR
@@ -56,7 +59,8 @@ pub(super) async fn serve<H: Handler>(
 
 /// The stages of a connection. `opened` gets it after the handshake.
 async fn serve_to_end<H: Handler>(
-    (connecting, handshake): (Connecting, PendingHandshake),
+    connecting: Connecting,
+    handshake: PendingHandshake,
     peer: Rc<Peer>,
     handler: Rc<H>,
     body_limit: usize,

@@ -139,19 +139,14 @@ impl QuicAcceptor {
             let (number, now) = (thread.next_number(), thread.ticks.get());
             let connection = Rc::new(ConnectionState::without_socket(now));
             thread.open(number, &connection);
-            let peer = Rc::new(Peer::new(
-                (address, true),
-                number,
-                connection,
-                thread.clone(),
-            ));
+            let peer = Rc::new(Peer::new(address, true, number, connection, thread.clone()));
             let open = OpenConnection::new(peer.clone(), slot);
             let (handler, body_limit) = (handler.clone(), self.body_limit);
             let handshake = PendingHandshake::begin(&self.handshakes);
             spawn_task(async move {
                 // Dropped last.
                 let _open = open;
-                connection::serve((connecting, handshake), peer, handler, body_limit).await;
+                connection::serve(connecting, handshake, peer, handler, body_limit).await;
             });
         }
     }
