@@ -104,7 +104,7 @@ impl AccountsConfig {
     }
 
     pub(crate) fn check(&self, has_prices: bool) -> Result<(), ConfigError> {
-        let wrong = |reason: String| Err(ConfigError::of(reason));
+        let wrong = |reason: String| Err(ConfigError::new(reason));
         if self.key_field.parse::<HeaderName>().is_err() {
             let field = &self.key_field;
             return wrong(format!(
@@ -145,7 +145,7 @@ impl AccountsConfig {
 
 impl ConfiguredAccount {
     fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |reason: String| Err(ConfigError::of(format!("accounts.account: {reason}")));
+        let wrong = |reason: String| Err(ConfigError::new(format!("accounts.account: {reason}")));
         if let Some(fault) = fault_of_account_name(&self.name) {
             return wrong(fault);
         }

@@ -79,7 +79,7 @@ pub enum PlainMode {
 
 impl PlainHttp {
     pub(crate) fn check(&self, listen: SocketAddr, has_tls: bool) -> Result<(), ConfigError> {
-        let wrong = |reason: &str| Err(ConfigError::of(reason));
+        let wrong = |reason: &str| Err(ConfigError::new(reason));
         if !has_tls {
             return wrong("[http] does nothing without [tls]: listen is plain HTTP already");
         }

@@ -219,7 +219,7 @@ impl Protection {
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |reason: String| Err(ConfigError::of(reason));
+        let wrong = |reason: String| Err(ConfigError::new(reason));
         if (self.policy == ProtectionPolicy::Rate) != self.rate.is_some() {
             return wrong(
                 "protection.rate and protection.policy = \"rate\" go together".to_owned(),
@@ -242,7 +242,7 @@ impl Protection {
         }
         self.client_limits
             .check("protection.client_limits")
-            .map_err(ConfigError::of)?;
+            .map_err(ConfigError::new)?;
         if !(1..=128).contains(&self.ipv6_prefix) {
             return wrong("protection.ipv6_prefix is a number of bits from 1 to 128".to_owned());
         }
@@ -257,7 +257,7 @@ impl Protection {
 
 impl Prices {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |reason: &str| Err(ConfigError::of(reason));
+        let wrong = |reason: &str| Err(ConfigError::new(reason));
         if let Err(error) = self.controller.check() {
             return wrong(&format!("prices.controller: {error}"));
         }

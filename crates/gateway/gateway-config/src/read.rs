@@ -24,7 +24,7 @@ impl GatewayConfig {
 
     /// Refuses what the types allow and no gateway can do.
     fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |reason: String| ConfigError::of(reason);
+        let wrong = |reason: String| ConfigError::new(reason);
         if self.threads == 0 {
             return Err(wrong("threads must be at least 1".to_owned()));
         }
@@ -75,7 +75,7 @@ impl GatewayConfig {
     }
 
     fn check_demand(&self) -> Result<(), ConfigError> {
-        let wrong = |reason: String| ConfigError::of(reason);
+        let wrong = |reason: String| ConfigError::new(reason);
         match &self.demand.watch {
             Watch::Cores(cores) if cores.is_empty() => {
                 return Err(wrong("demand.watch names no core".to_owned()));
@@ -96,7 +96,7 @@ impl GatewayConfig {
     }
 
     fn check_routes(&self) -> Result<(), ConfigError> {
-        let wrong = |reason: String| ConfigError::of(reason);
+        let wrong = |reason: String| ConfigError::new(reason);
         if self.routes.is_empty() {
             return Err(wrong(
                 "there is no route: add [[route]] with path = \"/\" and upstream = [\"HOST:PORT\"]"
@@ -141,7 +141,7 @@ impl Timeouts {
             ("tunnel", self.tunnel),
         ];
         match all.iter().find(|(_, limit)| *limit < SHORTEST) {
-            Some((name, limit)) => Err(ConfigError::of(format!(
+            Some((name, limit)) => Err(ConfigError::new(format!(
                 "timeouts.{name}, {limit}, leaves no time: write 1ms or more; there is no word for no limit"
             ))),
             None => Ok(()),

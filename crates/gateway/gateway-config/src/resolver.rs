@@ -35,7 +35,7 @@ impl Resolver {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let shortest = Span::from_millis(100);
         if self.min_ttl < shortest || self.max_ttl < self.min_ttl {
-            return Err(ConfigError::of(format!(
+            return Err(ConfigError::new(format!(
                 "resolver.min_ttl is at least {shortest}, and resolver.max_ttl at least resolver.min_ttl"
             )));
         }

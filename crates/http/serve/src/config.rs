@@ -8,16 +8,16 @@ use serde::de::DeserializeOwned;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// Line and column, from 1, if known.
-    pub place: Option<(usize, usize)>,
+    pub position: Option<(usize, usize)>,
     /// The problem and the solution.
     pub reason: String,
 }
 
 impl ConfigError {
     /// Creates an error without a position.
-    pub fn of(reason: impl Into<String>) -> Self {
+    pub fn new(reason: impl Into<String>) -> Self {
         Self {
-            place: None,
+            position: None,
             reason: reason.into(),
         }
     }
@@ -25,7 +25,7 @@ impl ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((line, column)) = self.place {
+        if let Some((line, column)) = self.position {
             write!(f, "line {line}, column {column}: ")?;
         }
         f.write_str(&self.reason)
@@ -37,13 +37,13 @@ impl std::error::Error for ConfigError {}
 /// Parses the text of a configuration file.
 pub fn read_config<T: DeserializeOwned>(text: &str) -> Result<T, ConfigError> {
     toml::from_str(text).map_err(|error| ConfigError {
-        place: error.span().map(|span| place(text, span.start)),
+        position: error.span().map(|span| position(text, span.start)),
         reason: with_nearest(error.message()),
     })
 }
 
 /// Line and column of a byte, both from 1. Columns count characters.
-fn place(text: &str, byte: usize) -> (usize, usize) {
+fn position(text: &str, byte: usize) -> (usize, usize) {
     let before = text.get(..byte).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -75,8 +75,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_count_characters() {
-        assert_eq!(place("a\n\u{e9}b", 4), (2, 2));
-        assert_eq!(place("a", 9), (1, 2));
+    fn positions_count_characters() {
+        assert_eq!(position("a\n\u{e9}b", 4), (2, 2));
+        assert_eq!(position("a", 9), (1, 2));
     }
 }

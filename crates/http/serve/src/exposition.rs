@@ -52,9 +52,9 @@ fn prometheus_text(text: &str) -> String {
         let is_counter = |line: &str| line.starts_with("# TYPE ") && line.ends_with(" counter");
         let next = lines.peek().filter(|_| line.starts_with("# HELP "));
         if is_counter(line) || next.is_some_and(|next| is_counter(next)) {
-            let mut words = line.splitn(4, ' ').skip(1);
-            let mut word = || words.next().unwrap_or_default();
-            plain += &format!("# {} {}_total {}\n", word(), word(), word());
+            let mut parts = line.splitn(4, ' ').skip(1);
+            let mut part = || parts.next().unwrap_or_default();
+            plain += &format!("# {} {}_total {}\n", part(), part(), part());
         } else {
             plain += line;
             plain.push('\n');

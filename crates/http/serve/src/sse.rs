@@ -197,8 +197,8 @@ mod tests {
                 (0..1_000).find_map(|fed| Some((fed, reader.next(&mut piece.as_bytes()).err()?)));
             let (fed, error) = fed.expect("an error");
             assert!(fed * piece.len() <= 4 * LIMIT, "{endless:?} {fed}");
-            let words = "an event of more than 1048576 bytes";
-            assert_eq!(error.to_string(), words);
+            let message = "an event of more than 1048576 bytes";
+            assert_eq!(error.to_string(), message);
         }
     }
 

@@ -187,7 +187,9 @@ impl OfferLimits {
             ("changes_per_minute", self.changes_per_minute as usize),
         ];
         match all.into_iter().find(|(_, most)| *most == 0) {
-            Some((name, _)) => Err(ConfigError::of(format!("limits.{name} must be at least 1"))),
+            Some((name, _)) => Err(ConfigError::new(format!(
+                "limits.{name} must be at least 1"
+            ))),
             None => Ok(()),
         }
     }
@@ -207,7 +209,7 @@ impl BrokerConfig {
     pub fn read(text: &str, folder: &Path) -> Result<Self, ConfigError> {
         let mut config: Self = read_config(text)?;
         if config.threads == 0 {
-            return Err(ConfigError::of("threads must be at least 1"));
+            return Err(ConfigError::new("threads must be at least 1"));
         }
         for ontology in &mut config.ontologies {
             ontology.file = folder.join(&ontology.file);
@@ -216,13 +218,13 @@ impl BrokerConfig {
         for source in &config.sources {
             let names = [&source.kind, &source.provider].map(|name| fault_of_name(name));
             if let Some(reason) = names.into_iter().flatten().next() {
-                return Err(ConfigError::of(format!(
+                return Err(ConfigError::new(format!(
                     "source {:?}: {reason}",
                     source.url
                 )));
             }
             if source.every < LEAST {
-                return Err(ConfigError::of(format!(
+                return Err(ConfigError::new(format!(
                     "source {:?}: every must be at least {LEAST}",
                     source.url
                 )));
@@ -233,7 +235,7 @@ impl BrokerConfig {
                 (&other.kind, &other.provider) == (&source.kind, &source.provider)
             };
             if let Some(other) = config.sources[..index].iter().find(same) {
-                return Err(ConfigError::of(format!(
+                return Err(ConfigError::new(format!(
                     "sources {:?} and {:?} have one type and one provider, and each would withdraw what the other offers: have one document include the other",
                     other.url, source.url
                 )));
@@ -249,7 +251,7 @@ impl BrokerConfig {
     /// Validates the configuration, from a file or from the command line.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if self.follow.is_some() && (self.uddi.is_some() || !self.sources.is_empty()) {
-            return Err(ConfigError::of(
+            return Err(ConfigError::new(
                 "a broker that follows another fetches no offers: leave out follow, or uddi and every source",
             ));
         }
@@ -262,7 +264,7 @@ impl BrokerConfig {
         let mut rates = Rates::new(self.currency.base);
         for (currency, worth) in &self.currency.worth {
             let set = rates.set(*currency, *worth);
-            set.map_err(|error| ConfigError::of(format!("currency.worth: {error}")))?;
+            set.map_err(|error| ConfigError::new(format!("currency.worth: {error}")))?;
         }
         Ok(rates)
     }
@@ -271,7 +273,7 @@ impl BrokerConfig {
     pub(crate) fn ontologies(&self) -> Result<Ontologies, ConfigError> {
         let mut known = Ontologies::new();
         for Definitions { url, file } in &self.ontologies {
-            let wrong = |error: String| ConfigError::of(format!("{}: {error}", file.display()));
+            let wrong = |error: String| ConfigError::new(format!("{}: {error}", file.display()));
             let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
             let document = Document::read(&bytes).map_err(|error| wrong(error.to_string()))?;
             let Document::Ontology(ontology) = document else {

@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_target_and_its_host_agree() {
-        let of = |target: &str, host: &str| Request::get(target).header(HOST, host);
+        let request = |target: &str, host: &str| Request::get(target).header(HOST, host);
         for (target, host, wanted) in [
             ("/", "s", 200),
             ("http://s/", "s", 200),
@@ -244,8 +244,8 @@ mod tests {
             ("http://u@s/", "s", 400),
             ("http://a..b/", "a..b", 400),
         ] {
-            assert_eq!(status(of(target, host)), wanted, "{target} {host}");
-            let http2 = of(target, host).version(Version::HTTP_2);
+            assert_eq!(status(request(target, host)), wanted, "{target} {host}");
+            let http2 = request(target, host).version(Version::HTTP_2);
             assert_eq!(status(http2), wanted, "{target} {host}");
         }
         assert_eq!(status(Request::get("http://s/")), 400);
@@ -253,12 +253,12 @@ mod tests {
         let http2 = Request::get("http://s/").version(Version::HTTP_2);
         assert_eq!(status(http2), 200);
         assert_eq!(status(Request::get("/").version(Version::HTTP_2)), 400);
-        assert_eq!(status(of("/", "s").header(HOST, "s")), 400);
+        assert_eq!(status(request("/", "s").header(HOST, "s")), 400);
     }
 
     #[test]
     fn fields_of_http_2_are_those_of_http_1() {
-        let of = || Request::get("http://s/").version(Version::HTTP_2);
+        let request = || Request::get("http://s/").version(Version::HTTP_2);
         let named = |name: &[u8]| HeaderName::from_lowercase(name).unwrap();
         for (name, value, wanted) in [
             (&b"x"[..], "a b", 200),
@@ -270,11 +270,18 @@ mod tests {
             (b"expect", "the unexpected", 417),
         ] {
             let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
-            assert_eq!(status(of().header(named(name), value)), wanted, "{name:?}");
+            assert_eq!(
+                status(request().header(named(name), value)),
+                wanted,
+                "{name:?}"
+            );
         }
-        let twice = of().header(CONTENT_LENGTH, "5").header(CONTENT_LENGTH, "5");
+        let twice = request()
+            .header(CONTENT_LENGTH, "5")
+            .header(CONTENT_LENGTH, "5");
         assert_eq!(status(twice), 400);
-        let many = |count| (0..count).fold(of(), |request, n| request.header(format!("x{n}"), "y"));
+        let many =
+            |count| (0..count).fold(request(), |request, n| request.header(format!("x{n}"), "y"));
         assert_eq!((status(many(100)), status(many(101))), (200, 431));
     }
 }

@@ -33,7 +33,7 @@ enum BlockPosition {
     Field,
     /// In an integer longer than its first byte.
     Integer {
-        of: FieldPart,
+        part: FieldPart,
         value: u32,
         shift: u8,
     },
@@ -47,7 +47,7 @@ enum BlockPosition {
     /// In a string with `left` bytes remaining.
     String {
         left: u32,
-        of: FieldPart,
+        part: FieldPart,
     },
     /// After an error that the decoder rejects. Nothing further is known.
     Broken,
@@ -80,10 +80,10 @@ impl Blocks {
     /// Processes the next bytes of the current block.
     pub(super) fn feed(&mut self, mut bytes: &[u8]) {
         while let [byte, rest @ ..] = bytes {
-            if let BlockPosition::String { left, of } = self.position {
+            if let BlockPosition::String { left, part } = self.position {
                 let length = bytes.len().min(left as usize);
                 bytes = &bytes[length..];
-                self.string(left - length as u32, of);
+                self.string(left - length as u32, part);
                 continue;
             }
             if matches!(self.position, BlockPosition::Broken) {
@@ -100,17 +100,17 @@ impl Blocks {
     fn take(&mut self, byte: u8) {
         match self.position {
             BlockPosition::Field => self.field(byte),
-            BlockPosition::Integer { of, value, shift } => {
+            BlockPosition::Integer { part, value, shift } => {
                 let more = u32::from(byte & 0x7f).checked_shl(shift.into());
                 let value = more
                     .filter(|_| shift <= 21)
                     .and_then(|more| value.checked_add(more));
                 match (value, byte & 0x80) {
                     (None, _) => self.position = BlockPosition::Broken,
-                    (Some(value), 0) => self.integer(of, value),
+                    (Some(value), 0) => self.integer(part, value),
                     (Some(value), _) => {
                         let shift = shift + 7;
-                        self.position = BlockPosition::Integer { of, value, shift };
+                        self.position = BlockPosition::Integer { part, value, shift };
                     }
                 }
             }
@@ -124,8 +124,8 @@ impl Blocks {
                 } else {
                     byte == b':'
                 });
-                let of = FieldPart::Name { is_huffman };
-                self.position = BlockPosition::String { left: length, of };
+                let part = FieldPart::Name { is_huffman };
+                self.position = BlockPosition::String { left: length, part };
             }
             BlockPosition::ValueLength => self.prefixed(FieldPart::Value, byte, 0x7f),
             BlockPosition::String { .. } | BlockPosition::Broken => {}
@@ -147,21 +147,21 @@ impl Blocks {
     }
 
     /// Starts an integer in the bits of `mask`.
-    fn prefixed(&mut self, of: FieldPart, byte: u8, mask: u8) {
+    fn prefixed(&mut self, part: FieldPart, byte: u8, mask: u8) {
         let value = u32::from(byte & mask);
         if byte & mask == mask {
             self.position = BlockPosition::Integer {
-                of,
+                part,
                 value,
                 shift: 0,
             };
         } else {
-            self.integer(of, value);
+            self.integer(part, value);
         }
     }
 
-    fn integer(&mut self, of: FieldPart, value: u32) {
-        self.position = match of {
+    fn integer(&mut self, part: FieldPart, value: u32) {
+        self.position = match part {
             FieldPart::Index => {
                 self.named(self.is_pseudo(value));
                 BlockPosition::Field
@@ -180,13 +180,13 @@ impl Blocks {
                 length: value,
                 is_huffman,
             },
-            FieldPart::Value => return self.string(value, of),
+            FieldPart::Value => return self.string(value, part),
         };
     }
 
     /// Continues a string with `left` bytes remaining.
-    fn string(&mut self, left: u32, of: FieldPart) {
-        self.position = match (left, of) {
+    fn string(&mut self, left: u32, part: FieldPart) {
+        self.position = match (left, part) {
             (0, FieldPart::Value) => {
                 if self.enters {
                     self.entered = self.entered << 1 | u128::from(self.is_pseudo);
@@ -194,7 +194,7 @@ impl Blocks {
                 BlockPosition::Field
             }
             (0, _) => BlockPosition::ValueLength,
-            (left, of) => BlockPosition::String { left, of },
+            (left, part) => BlockPosition::String { left, part },
         };
     }
 

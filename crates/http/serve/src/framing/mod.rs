@@ -120,7 +120,7 @@ impl RequestFraming {
                         self.heads += 1;
                         let behind = &rest[used..];
                         let body = body.map_err(|cause| self.reject(bytes, behind, cause))?;
-                        self.state = FramingState::of(body);
+                        self.state = FramingState::for_body(body);
                         behind
                     }
                     None => return Ok(()),
@@ -175,7 +175,7 @@ impl RequestFraming {
 }
 
 impl FramingState {
-    fn of(body: BodyFraming) -> Self {
+    fn for_body(body: BodyFraming) -> Self {
         match body {
             BodyFraming::Chunks => Self::Chunks(Chunks::default()),
             BodyFraming::Length(length) => NonZeroU64::new(length).map_or(Self::Head, Self::Length),

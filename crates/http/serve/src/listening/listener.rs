@@ -101,8 +101,8 @@ impl Listeners {
     pub(crate) async fn accept(&self) -> io::Result<Accepted> {
         poll_fn(|cx| {
             let count = self.listeners.len();
-            for turn in 0..count {
-                let index = (self.next.get() + turn) % count;
+            for step in 0..count {
+                let index = (self.next.get() + step) % count;
                 let (listener, is_plain) = &self.listeners[index];
                 if let Poll::Ready(accepted) = listener.poll_accept(cx) {
                     self.next.set((index + 1) % count);

@@ -49,7 +49,7 @@ fn a_reply_has_at_most_the_bytes_of_its_limit() {
 #[test]
 fn a_reply_that_stalls_is_given_up() {
     let short = Duration::from_millis(500);
-    for (step, total, words) in [
+    for (step, total, message) in [
         (short, PATIENCE, "no more bytes for 0 s"),
         (PATIENCE, short, "not complete after 0 s"),
     ] {
@@ -59,7 +59,7 @@ fn a_reply_that_stalls_is_given_up() {
             ..LIMITS
         };
         let error = fetch(stalls_after("1234"), limits, "").unwrap_err();
-        assert_eq!(error.to_string(), words);
+        assert_eq!(error.to_string(), message);
     }
 }
 

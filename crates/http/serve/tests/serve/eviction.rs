@@ -66,7 +66,7 @@ fn the_oldest_silent_connection_is_evicted_before_idle_ones() {
 #[test]
 fn silent_connections_do_not_close_one_that_asked_after_another() {
     let running = with_places(3);
-    let mut asked: Vec<TcpStream> = (1..=3)
+    let mut served: Vec<TcpStream> = (1..=3)
         .map(|number| {
             let mut stream = accepted(&running, number);
             ask(&mut stream);
@@ -76,10 +76,10 @@ fn silent_connections_do_not_close_one_that_asked_after_another() {
     std::thread::sleep(Duration::from_secs(1));
     let mut silent: Vec<TcpStream> = (4..=7).map(|number| accepted(&running, number)).collect();
     assert_eq!(running.counters.snapshot().evicted, 4);
-    assert!(is_closed(&mut asked[0]));
+    assert!(is_closed(&mut served[0]));
     assert!(silent[..3].iter_mut().all(is_closed));
-    ask(&mut asked[1]);
-    ask(&mut asked[2]);
+    ask(&mut served[1]);
+    ask(&mut served[2]);
 }
 
 #[test]

@@ -140,8 +140,11 @@ fn an_early_reply_announces_the_end_of_the_connection() {
         client.write_all(request.as_bytes()).unwrap();
         let mut reply = String::new();
         client.read_to_string(&mut reply).unwrap();
-        let said = reply.to_lowercase().contains("\r\nconnection: close\r\n");
-        assert!(said && statuses(&reply).len() == 1, "{request:?}: {reply}");
+        let announces_end = reply.to_lowercase().contains("\r\nconnection: close\r\n");
+        assert!(
+            announces_end && statuses(&reply).len() == 1,
+            "{request:?}: {reply}"
+        );
     }
     let read = [
         post("Content-Length: 4", "body"),

@@ -85,10 +85,10 @@ fn exchange(address: SocketAddr, text: &str) -> String {
 }
 
 /// Waits until `condition` holds. Fails the test after the time limit.
-fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+fn eventually(event: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !condition() {
-        assert!(Instant::now() < end, "{what} did not happen");
+        assert!(Instant::now() < end, "{event} did not happen");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -147,13 +147,13 @@ fn a_refusal_reaches_a_client_that_is_still_sending() {
         body.len()
     );
     let garbage = "GET / HTTP/1.1\r\nbad header\r\n\r\n".to_owned();
-    for (head, words) in [(head, "longer than 1000 bytes"), (garbage, "HTTP/1.1 400")] {
+    for (head, expected) in [(head, "longer than 1000 bytes"), (garbage, "HTTP/1.1 400")] {
         let mut client = connect(running.addr);
         client.write_all(head.as_bytes()).unwrap();
         client.write_all(&body).unwrap();
         let mut reply = String::new();
         client.read_to_string(&mut reply).unwrap();
-        assert!(reply.contains(words), "{reply}");
+        assert!(reply.contains(expected), "{reply}");
     }
     eventually("closing", || running.counters.snapshot().open == 0);
 }

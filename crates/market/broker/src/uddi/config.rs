@@ -65,7 +65,7 @@ fn version<'de, D: Deserializer<'de>>(from: D) -> Result<Version, D::Error> {
 
 impl Uddi {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |reason: String| Err(ConfigError::of(format!("uddi: {reason}")));
+        let wrong = |reason: String| Err(ConfigError::new(format!("uddi: {reason}")));
         if self.businesses.is_empty() && self.category.is_none() {
             return wrong(
                 "nobody is trusted, so nothing would be fetched: name businesses or a category"
