@@ -7,6 +7,7 @@
 mod bit_rate;
 mod count;
 mod dscp;
+mod log_bucket;
 mod parse;
 mod quantity;
 mod response;
@@ -18,6 +19,7 @@ mod visible;
 pub use bit_rate::BitRate;
 pub use count::thousands;
 pub use dscp::{Dscp, UnknownDscp};
+pub use log_bucket::LogBucket;
 pub use parse::ParseError;
 pub use quantity::{Rate, Ratio, Size};
 pub use response::ResponseTime;

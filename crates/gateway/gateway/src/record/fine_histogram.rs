@@ -1,18 +1,16 @@
 //! Histograms of times that are fine enough for percentiles.
 //!
-//! Buckets are log-linear: each power of two is divided into [`PARTS`] buckets of the same width. A percentile is
+//! Buckets are log-linear ([`LogBucket`]): each power of two is divided into 16 of the same width. A percentile is
 //! reported as the upper bound of its bucket, so it is never too low, and too high by at most 1/16 (6.25 %) or 1 µs.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use posthaste_units::Span;
+use posthaste_units::{LogBucket, Span};
 
-/// Buckets per power of two.
-const PARTS: usize = 16;
 /// Powers of two that are divided: 2^4 µs to 2^28 µs, about 268 s. Shorter times have buckets of 1 µs.
 const POWERS: usize = 24;
 /// Number of buckets, without the times beyond the last.
-const BUCKETS: usize = PARTS * (POWERS + 1);
+const BUCKETS: usize = LogBucket::PARTS * (POWERS + 1);
 
 /// A histogram of times, shared by threads. The last count is that of the times beyond all buckets.
 #[derive(Debug)]
@@ -60,20 +58,12 @@ impl FineHistogram {
 /// Returns the index of the bucket of a time.
 fn bucket(time: Span) -> usize {
     let micros = time.as_nanos() / 1000;
-    let power = (u64::BITS - 1 - (micros | 1).leading_zeros()) as usize;
-    // 2^4 is PARTS.
-    let Some(above) = power.checked_sub(4) else {
-        return micros as usize;
-    };
-    let part = (micros >> above) as usize - PARTS;
-    ((above + 1) * PARTS + part).min(BUCKETS)
+    LogBucket::containing(micros).0.min(BUCKETS)
 }
 
 /// Returns the upper bound of a bucket. `None` if it has none.
 fn upper_bound(bucket: usize) -> Option<Span> {
-    let (above, part) = ((bucket / PARTS).saturating_sub(1), bucket % PARTS);
-    let parts = if bucket < PARTS { part } else { part + PARTS };
-    (bucket < BUCKETS).then(|| Span::from_micros((parts as u64 + 1) << above))
+    (bucket < BUCKETS).then(|| Span::from_micros(LogBucket(bucket).end()))
 }
 
 /// Returns the lower bound of a bucket.

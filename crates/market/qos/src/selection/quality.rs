@@ -1,6 +1,6 @@
 //! Measured quality: response times and failures in a sliding window.
 
-use posthaste_units::{Instant, Span};
+use posthaste_units::{Instant, LogBucket, Span};
 
 /// Minimum number of requests in a window for a judgement. A p99 of fewer is their maximum, so one slow request of
 /// a cold connection would decide.
@@ -14,9 +14,11 @@ const SLOTS: usize = 8;
 const FIRST_OCTAVE: u32 = 17;
 /// Powers of two with buckets, up to 2^36 ns (69 s). Longer times are slower than any bound.
 const OCTAVES: u32 = 19;
-/// Buckets of one power of two: a time is known to within 1/16.
-const PER_OCTAVE: u32 = 16;
-const BUCKETS: usize = 2 + (OCTAVES * PER_OCTAVE) as usize;
+/// Unit of the buckets, as a power of two in nanoseconds: the first octave then has the buckets of its own width.
+const UNIT: u32 = FIRST_OCTAVE - LogBucket::PARTS.ilog2();
+/// Buckets of shorter times, which are one here.
+const SHORTER: usize = LogBucket::PARTS - 1;
+const BUCKETS: usize = 2 + OCTAVES as usize * LogBucket::PARTS;
 /// The bucket of failures and of times above all octaves.
 const UNBOUNDED: usize = BUCKETS - 1;
 
@@ -284,31 +286,16 @@ impl InFlight {
 
 /// The bucket of a time.
 fn bucket(time: Span) -> usize {
-    let nanos = time.as_nanos();
-    if nanos < 1 << FIRST_OCTAVE {
-        return 0;
-    }
-    let log = nanos.ilog2();
-    let octave = log - FIRST_OCTAVE;
-    if octave >= OCTAVES {
-        return UNBOUNDED;
-    }
-    let within = (nanos >> (log - PER_OCTAVE.ilog2())) - u64::from(PER_OCTAVE);
-    1 + (octave * PER_OCTAVE) as usize + within as usize
+    let bucket = LogBucket::containing(time.as_nanos() >> UNIT);
+    bucket.0.saturating_sub(SHORTER).min(UNBOUNDED)
 }
 
 /// Least time above all times of a bucket.
 fn upper_edge(bucket: usize) -> Span {
-    match bucket {
-        0 => Span::from_nanos(1 << FIRST_OCTAVE),
-        UNBOUNDED => Span::MAX,
-        _ => {
-            let index = bucket as u32 - 1;
-            let (octave, within) = (index / PER_OCTAVE, index % PER_OCTAVE);
-            let step = 1_u64 << (FIRST_OCTAVE + octave - PER_OCTAVE.ilog2());
-            Span::from_nanos(u64::from(PER_OCTAVE + within + 1) * step)
-        }
+    if bucket == UNBOUNDED {
+        return Span::MAX;
     }
+    Span::from_nanos(LogBucket(bucket + SHORTER).end() << UNIT)
 }
 
 fn total(counts: &[u32; BUCKETS]) -> u64 {
