@@ -41,6 +41,8 @@ mod witness;
 
 use std::process::ExitCode;
 
+use posthaste_stats::{nearest_rank, sample_median};
+
 use crate::builds::Build;
 use crate::checkout::Checkout;
 use crate::error::{Outcome, TaskError, check};
@@ -160,23 +162,14 @@ fn measure(bench: &Bench, benchmark: &Benchmark, choice: &BenchChoice) -> Outcom
 
 /// The middle value, or the mean of the two middle values. NaN for no values.
 pub(crate) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match (sorted.len() % 2, sorted.get(middle)) {
-        (_, None) => f64::NAN,
-        (1, Some(value)) => *value,
-        (_, Some(value)) => f64::midpoint(sorted[middle - 1], *value),
-    }
+    sample_median(values).unwrap_or(f64::NAN)
 }
 
 /// The value that this share of all values does not exceed. NaN for no values.
 pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    let index = rank.saturating_sub(1);
-    sorted.get(index).copied().unwrap_or(f64::NAN)
+    nearest_rank(&sorted, share).unwrap_or(f64::NAN)
 }
 
 /// The median ratio of pairs measured in turns.

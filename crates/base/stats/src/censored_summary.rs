@@ -8,10 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CensoredHistogram, IntervalEstimate, Recorder, Statistic, Time};
-
-/// Minimum number of values for the 99.9th percentile. It leaves five values beyond.
-pub const FEWEST_FOR_P999: u64 = 5_000;
+use crate::statistic::{FEWEST_FOR_P999, Statistic};
+use crate::{CensoredHistogram, IntervalEstimate, Recorder, Time};
 
 /// A statistic of a censored distribution, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -59,7 +57,7 @@ impl StatisticReading {
     }
 
     /// The reading as text. `known` formats a number of milliseconds.
-    pub fn words(self, known: impl Fn(f64) -> String) -> String {
+    pub fn format(self, known: impl Fn(f64) -> String) -> String {
         match self {
             Self::Known(ms) => known(ms),
             Self::Above(ms) => format!("> {}", known(ms)),
@@ -273,7 +271,7 @@ mod tests {
         assert!((json["lower_bounds"]["p99"].as_f64().unwrap() - 500.0).abs() < 1.0);
         assert!(json["p999"].is_null() && json["lower_bounds"].get("p999").is_none());
         let p99 = summary.reading(Statistic::P99);
-        assert!(p99.words(|ms| format!("{ms:.0} ms")).starts_with("> 500"));
+        assert!(p99.format(|ms| format!("{ms:.0} ms")).starts_with("> 500"));
         assert_eq!(p99.or_infinite(), Some(f64::INFINITY));
     }
 

@@ -8,6 +8,7 @@
 //! - [`Share`]: a share of trials, with an interval.
 //! - [`theory`]: closed forms that check the whole chain. [`goodness`]: tests of an arrival process.
 //! - [`has_long_tail`]: the choice of an axis for a set of times.
+//! - [`sample_median`], [`nearest_rank`]: order statistics of few values.
 //!
 //! Histograms and recorders have an exact form for messages (`wire`), which is checked when read.
 //!
@@ -30,10 +31,12 @@ mod dependence;
 pub mod goodness;
 mod histogram;
 mod interval;
+mod order;
 mod poisson;
 mod recorder;
 mod sample;
 mod share;
+mod statistic;
 mod summary;
 mod tail;
 pub mod theory;
@@ -41,16 +44,18 @@ mod wire;
 
 pub use beyond::{Beyond, RequestPart};
 pub use censored::{CensoredHistogram, Time};
-pub use censored_summary::{CensoredSummary, FEWEST_FOR_P999, StatisticReading};
+pub use censored_summary::{CensoredSummary, StatisticReading};
 pub use compare::{
     ComparisonVerdict, Judged, Judgement, JudgementReason, Margins, MeasuredStatistic, Needed,
     Rules, judge_shares, judge_times,
 };
 pub use histogram::{Histogram, HistogramStep, LogError, LogInterval, write_log};
 pub use interval::{FEWEST_FOR_INTERVAL, IntervalEstimate};
+pub use order::{nearest_rank, sample_median};
 pub use poisson::{poisson_interval, poisson_upper};
 pub use recorder::{Batch, Recorder};
 pub use sample::BoundSample;
 pub use share::Share;
-pub use summary::{Statistic, Summary};
+pub use statistic::{FEWEST_FOR_P999, Statistic};
+pub use summary::Summary;
 pub use tail::{LONG_TAIL, has_long_tail, median};

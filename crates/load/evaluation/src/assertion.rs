@@ -386,9 +386,9 @@ impl Assertion {
                 let reading = self.figure.reading(report);
                 let reading = reading.expect("a response time has a reading");
                 if report.is_silent() {
-                    StatisticReading::Never.words(|_| String::new())
+                    StatisticReading::Never.format(|_| String::new())
                 } else {
-                    reading.words(|ms| format!("{ms:.3} ms"))
+                    reading.format(|ms| format!("{ms:.3} ms"))
                 }
             }
             AssertedFigure::Errors

@@ -74,7 +74,7 @@ impl Observer for Live {
         let ended = tick.responses.all();
         let time = |time: posthaste_stats::Time| {
             let reading = posthaste_stats::StatisticReading::from(time);
-            reading.words(|ms| format!("{ms:.2} ms"))
+            reading.format(|ms| format!("{ms:.2} ms"))
         };
         let retries = match tick.retries {
             0 => String::new(),

@@ -1,6 +1,7 @@
 //! wsqos/changes-2026: delay from a provider's change to its clients.
 
 use posthaste_draw::{Axis, Chart, Point, Series, Unit};
+use posthaste_stats::nearest_rank;
 use posthaste_study::{Check, Figure, NOISE, Plot, Records};
 use posthaste_units::Span;
 
@@ -64,6 +65,5 @@ fn checks(records: &Records) -> Vec<Check> {
 
 /// Quantile of sorted times, or NaN if there are none.
 fn quantile(times: &[f64], share: f64) -> f64 {
-    let rank = (times.len() as f64 * share).ceil() as usize;
-    times.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)
+    nearest_rank(times, share).unwrap_or(f64::NAN)
 }

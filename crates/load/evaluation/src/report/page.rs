@@ -143,7 +143,7 @@ fn interval(times: &CensoredSummary, statistic: Statistic) -> String {
 
 fn words(reading: StatisticReading) -> String {
     // Keeps a number and its unit on one line.
-    reading.words(|ms| format!("{}\u{a0}ms", millis(ms)))
+    reading.format(|ms| format!("{}\u{a0}ms", millis(ms)))
 }
 
 fn outcomes(report: &Report) -> Section {
@@ -318,7 +318,7 @@ fn table_of_times(report: &Report) -> Table {
         "ms", "count", "mean", "p50", "p90", "p95", "p99", "p99.9", "max",
     ]);
     let mut row = |name: &str, count: u64, reading_of: &dyn Fn(Statistic) -> StatisticReading| {
-        let cells = Statistic::ALL.map(|s| reading_of(s).words(|ms| format!("{ms:.3}")));
+        let cells = Statistic::ALL.map(|s| reading_of(s).format(|ms| format!("{ms:.3}")));
         let mut row = vec![Cell::text(name), Cell::number(thousands(count))];
         row.extend(cells.map(Cell::number));
         table.rows.push(row);

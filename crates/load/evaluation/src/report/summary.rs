@@ -21,7 +21,7 @@ impl Report {
     pub(super) fn summary(&self) -> String {
         let time = |statistic| {
             let reading = self.response_time_ms.reading(statistic);
-            reading.words(|ms| format!("{} ms", millis(ms)))
+            reading.format(|ms| format!("{} ms", millis(ms)))
         };
         let ok = self.intended - self.outcomes.failed();
         let figures = format!(

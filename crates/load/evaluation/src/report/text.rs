@@ -358,7 +358,7 @@ fn row(
 ) -> std::fmt::Result {
     write!(out, "{name:<NAMES$}")?;
     for reading in readings {
-        write!(out, "{:>9}", reading.words(millis))?;
+        write!(out, "{:>9}", reading.format(millis))?;
     }
     writeln!(out)
 }
@@ -377,7 +377,7 @@ fn plain_row(out: &mut String, name: &str, times: &Summary) -> std::fmt::Result 
 /// The 95 % intervals of the mean and of p99, if there is enough data.
 fn interval(out: &mut String, times: &CensoredSummary) -> std::fmt::Result {
     let print = |statistic: Statistic| {
-        let [low, high] = times.interval(statistic)?.map(|end| end.words(millis));
+        let [low, high] = times.interval(statistic)?.map(|end| end.format(millis));
         Some(format!("{} {low} to {high}", statistic.key()))
     };
     let known: Vec<String> = [Statistic::Mean, Statistic::P99]
@@ -433,7 +433,7 @@ fn portions(out: &mut String, kind: &str, portions: &[PortionReport]) -> std::fm
         "\n{kind:<width$}  achieved       ok   failed      p50      p99  ms, all due"
     )?;
     for portion in portions {
-        let time = |statistic| portion.response_time_ms.reading(statistic).words(millis);
+        let time = |statistic| portion.response_time_ms.reading(statistic).format(millis);
         writeln!(
             out,
             "{:<width$} {:>8}/s {:>8} {:>8} {:>8} {:>8}",
