@@ -66,11 +66,11 @@ impl Recorder {
         let mut sums = Vec::new();
         for (index, bucket) in self.buckets().iter().enumerate() {
             let (inside, above) = bucket.count_in_and_above(at);
-            let place = index >> (shift - self.shift);
-            if sums.len() <= place {
-                sums.resize(place + 1, PartSums::default());
+            let part_index = index >> (shift - self.shift);
+            if sums.len() <= part_index {
+                sums.resize(part_index + 1, PartSums::default());
             }
-            let part: &mut PartSums = &mut sums[place];
+            let part: &mut PartSums = &mut sums[part_index];
             part.known += bucket.count as f64;
             part.censored += bucket.censored as f64;
             part.above += (above - bucket.censored) as f64 + split * inside as f64;

@@ -182,7 +182,7 @@ mod tests {
         Span::from_millis(millis)
     }
 
-    fn of(known: &[u64], waited: &[u64], never: usize) -> CensoredHistogram {
+    fn histogram(known: &[u64], waited: &[u64], never: usize) -> CensoredHistogram {
         let mut all = CensoredHistogram::new();
         known.iter().for_each(|value| all.record(ms(*value)));
         let waited = waited.iter().map(|value| Some(ms(*value)));
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn half_without_a_reply_leaves_the_median_and_no_more() {
-        let all = of(&[100, 200, 300], &[500, 500, 500], 0);
+        let all = histogram(&[100, 200, 300], &[500, 500, 500], 0);
         assert!(near(all.quantile(0.5).known(), 300));
         let p99 = all.quantile(0.99);
         assert!(matches!(p99, Time::Above(_)) && near(p99.lower_bound(), 500));
@@ -213,12 +213,12 @@ mod tests {
 
     #[test]
     fn a_request_that_never_comes_has_no_bound() {
-        let refused = of(&[5], &[], 9);
+        let refused = histogram(&[5], &[], 9);
         assert_eq!(refused.quantile(0.99), Time::Never);
         assert_eq!(refused.quantile(0.99).to_string(), "no reply");
         assert!(near(refused.quantile(0.1).known(), 5));
         // Abandoned requests sort before those without a reply: the lower of two ranks has a bound, the higher none.
-        let mixed = of(&[], &[500], 1);
+        let mixed = histogram(&[], &[500], 1);
         assert!(matches!(mixed.quantile(0.5), Time::Above(_)));
         assert_eq!(mixed.quantile(0.6), Time::Never);
     }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn the_bound_counts_known_times_beyond_those_that_were_waited() {
         // Abandoned after 50 ms, with replies after 3 s: the third of four is at least the first reply.
-        let all = of(&[3_000, 3_000], &[50, 50], 0);
+        let all = histogram(&[3_000, 3_000], &[50, 50], 0);
         assert!(near(all.quantile(0.5).known(), 3_000));
         assert!(near(all.quantile(0.75).lower_bound(), 3_000));
     }
@@ -247,7 +247,7 @@ mod tests {
             share in 0.001f64..1.0,
         ) {
             prop_assume!(known.len() + waited.len() + never > 0);
-            let all = of(&known, &waited, never);
+            let all = histogram(&known, &waited, never);
             let (mut known, mut finite) = (known.clone(), [known, waited].concat());
             known.sort_unstable();
             finite.sort_unstable();

@@ -254,7 +254,7 @@ mod tests {
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
     use proptest::prelude::*;
 
-    fn of(values: &[u64]) -> Histogram {
+    fn histogram(values: &[u64]) -> Histogram {
         let mut histogram = Histogram::new();
         for &ns in values {
             histogram.record(Span::from_nanos(ns));
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn values_too_long_are_counted() {
-        let histogram = of(&[5, u64::MAX, LONGEST + 1, LONGEST]);
+        let histogram = histogram(&[5, u64::MAX, LONGEST + 1, LONGEST]);
         assert_eq!(histogram.count(), 4);
         assert_eq!(histogram.max().as_nanos(), LONGEST);
         assert_eq!(histogram.count_above(Span::from_secs(3600)), 3);
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn odd_quantiles_are_no_trap() {
-        let histogram = of(&[1_000, 2_000]);
+        let histogram = histogram(&[1_000, 2_000]);
         for quantile in [-1.0, 0.0, f64::NAN] {
             assert_eq!(histogram.quantile(quantile).as_nanos(), 1_000);
         }
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn log_is_read_back_by_its_own_reader() {
-        let (first, second) = (of(&[10, 20_000, 3_000_000_000]), of(&[7]));
+        let (first, second) = (histogram(&[10, 20_000, 3_000_000_000]), histogram(&[7]));
         let line = |tag, histogram| LogInterval {
             tag,
             start: Span::from_millis(250),
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_tag_that_breaks_the_line_is_refused() {
-        let histogram = of(&[1]);
+        let histogram = histogram(&[1]);
         let line = LogInterval {
             tag: "a,b",
             start: Span::ZERO,
@@ -337,7 +337,7 @@ mod tests {
             mut values in prop::collection::vec(0u64..100_000_000_000, 1..300),
             share in 0.001f64..1.0,
         ) {
-            let histogram = of(&values);
+            let histogram = histogram(&values);
             values.sort_unstable();
             let rank = (share * values.len() as f64).ceil() as usize;
             let truth = values[rank - 1];
@@ -356,11 +356,11 @@ mod tests {
             one in prop::collection::vec(any::<u64>(), 0..50),
             other in prop::collection::vec(0u64..1_000_000, 0..50),
         ) {
-            let mut merged = of(&one);
-            merged.merge(&of(&other));
+            let mut merged = histogram(&one);
+            merged.merge(&histogram(&other));
             let mut both = one;
             both.extend(other);
-            prop_assert_eq!(merged, of(&both));
+            prop_assert_eq!(merged, histogram(&both));
         }
     }
 }

@@ -344,7 +344,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of<'a>(values: impl IntoIterator<Item = &'a (u64, u64)>) -> Recorder {
+    fn recorder_from<'a>(values: impl IntoIterator<Item = &'a (u64, u64)>) -> Recorder {
         let mut recorder = Recorder::new();
         for &(at, value) in values {
             recorder.record(Span::from_nanos(at), Span::from_nanos(value));
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn the_end_of_time_is_no_trap() {
-        let recorder = of(&[(0, 1), (u64::MAX, u64::MAX), (5, 7)]);
+        let recorder = recorder_from(&[(0, 1), (u64::MAX, u64::MAX), (5, 7)]);
         assert_eq!(recorder.histogram().count(), 3);
         assert_eq!(
             recorder.batches().map(|batch| batch.count()).sum::<u64>(),
@@ -420,13 +420,13 @@ mod tests {
             stretch in 0u32..20,
         ) {
             let values: Vec<_> = values.into_iter().map(|(at, v, thread)| (at >> stretch, v, thread)).collect();
-            let part = |thread| of(&values.iter().filter(|v| v.2 == thread).map(|v| (v.0, v.1)).collect::<Vec<_>>());
+            let part = |thread| recorder_from(&values.iter().filter(|v| v.2 == thread).map(|v| (v.0, v.1)).collect::<Vec<_>>());
             let mut merged = part(0);
             merged.merge(&part(1));
             merged.merge(&part(2));
             let whole: Vec<_> = values.iter().map(|v| (v.0, v.1)).collect();
-            prop_assert!(merged == of(&whole));
-            let backwards = of(whole.iter().rev());
+            prop_assert!(merged == recorder_from(&whole));
+            let backwards = recorder_from(whole.iter().rev());
             prop_assert!(merged == backwards, "the order of arrival must not matter");
         }
     }

@@ -102,10 +102,10 @@ impl SimulatedStudy {
                 Judged::P99 => 2,
                 Judged::Errors => return judge_shares(&self.errors(), &self.errors(), &rules),
             };
-            let of = |side: &[[MeasuredStatistic; 3]]| {
+            let statistics = |side: &[[MeasuredStatistic; 3]]| {
                 side.iter().map(|run| run[index]).collect::<Vec<_>>()
             };
-            judge_times(&of(&before), &of(&after), &rules)
+            judge_times(&statistics(&before), &statistics(&after), &rules)
         })
     }
 

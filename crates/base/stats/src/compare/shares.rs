@@ -28,12 +28,12 @@ pub fn judge_shares(before: &[Share], after: &[Share], rules: &Rules) -> Judgeme
     let runs = [before.len(), after.len()];
     let values = |side: &[Share]| side.iter().map(|share| share.value()).collect::<Vec<_>>();
     let (old, new) = (values(before), values(after));
-    let scatter = Scatter::of(&old, &new);
+    let scatter = Scatter::between(&old, &new);
     let difference = mean(&new) - mean(&old);
     let ends = |confidence| {
         let sides = [
-            Pooled::of(before, confidence),
-            Pooled::of(after, confidence),
+            Pooled::new(before, confidence),
+            Pooled::new(after, confidence),
         ];
         let [below, above] = halves(&sides, scatter, runs, (confidence, rules));
         [difference - below, difference + above]
@@ -48,7 +48,7 @@ pub fn judge_shares(before: &[Share], after: &[Share], rules: &Rules) -> Judgeme
         ..Judgement::unknown(JudgementReason::Wide, rules)
     };
     let sure = scatter.is_some() || rules.scatter.is_some();
-    let [was, is] = [before, after].map(|side| Pooled::of(side, rules.confidence));
+    let [was, is] = [before, after].map(|side| Pooled::new(side, rules.confidence));
     (judgement.verdict, judgement.reason) = if sure {
         verdict([low, high], ends(EQUALITY), rules)
     } else {
@@ -95,7 +95,7 @@ struct Pooled {
 }
 
 impl Pooled {
-    fn of(runs: &[Share], confidence: f64) -> Self {
+    fn new(runs: &[Share], confidence: f64) -> Self {
         let all = Share {
             hits: runs.iter().map(|run| run.hits).sum(),
             trials: runs.iter().map(|run| run.trials).sum(),
@@ -155,12 +155,12 @@ mod tests {
         steady: false,
     };
 
-    fn of(hits: &[u64], trials: u64) -> Vec<Share> {
+    fn shares(hits: &[u64], trials: u64) -> Vec<Share> {
         hits.iter().map(|&hits| Share { hits, trials }).collect()
     }
 
     fn judged(before: &[u64], after: &[u64], trials: u64) -> Judgement {
-        judge_shares(&of(before, trials), &of(after, trials), &RULES)
+        judge_shares(&shares(before, trials), &shares(after, trials), &RULES)
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
             scatter: Some(0.05),
             ..RULES
         };
-        let none = of(&[0], 1000);
+        let none = shares(&[0], 1000);
         let equal = judge_shares(&none, &none, &known).verdict;
         assert!(
             matches!(equal, ComparisonVerdict::Equal { .. }),
@@ -225,13 +225,13 @@ mod tests {
 
     #[test]
     fn impossible_counts_prove_nothing() {
-        for bad in [of(&[0], 0), of(&[3], 2), Vec::new()] {
+        for bad in [shares(&[0], 0), shares(&[3], 2), Vec::new()] {
             assert_eq!(
-                judge_shares(&bad, &of(&[0], 100), &RULES).reason,
+                judge_shares(&bad, &shares(&[0], 100), &RULES).reason,
                 Some(JudgementReason::Absent)
             );
             assert_eq!(
-                judge_shares(&of(&[0], 100), &bad, &RULES).verdict,
+                judge_shares(&shares(&[0], 100), &bad, &RULES).verdict,
                 ComparisonVerdict::Unknown
             );
         }

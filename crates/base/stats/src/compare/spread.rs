@@ -43,7 +43,7 @@ pub(super) struct Scatter {
 
 impl Scatter {
     /// Returns `None` unless a side has two runs.
-    pub(super) fn of(before: &[f64], after: &[f64]) -> Option<Self> {
+    pub(super) fn between(before: &[f64], after: &[f64]) -> Option<Self> {
         let freedom = (before.len() + after.len()).checked_sub(2)?;
         if freedom == 0 {
             return None;
@@ -88,11 +88,11 @@ mod tests {
 
     #[test]
     fn variances_are_pooled() {
-        let scatter = Scatter::of(&[1.0, 2.0, 3.0], &[10.0, 14.0]).unwrap();
+        let scatter = Scatter::between(&[1.0, 2.0, 3.0], &[10.0, 14.0]).unwrap();
         // Squares 2 and 8, degrees of freedom 2 and 1.
         assert!((scatter.deviation - (10.0f64 / 3.0).sqrt()).abs() < 1e-12);
         assert_eq!(scatter.freedom, 3);
-        assert_eq!(Scatter::of(&[1.0], &[2.0]), None);
-        assert_eq!(Scatter::of(&[1.0], &[]), None);
+        assert_eq!(Scatter::between(&[1.0], &[2.0]), None);
+        assert_eq!(Scatter::between(&[1.0], &[]), None);
     }
 }

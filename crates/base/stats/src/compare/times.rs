@@ -42,7 +42,7 @@ pub fn judge_times(
     after: &[MeasuredStatistic],
     rules: &Rules,
 ) -> Judgement {
-    let (old, new) = (SideRuns::of(before), SideRuns::of(after));
+    let (old, new) = (SideRuns::new(before), SideRuns::new(after));
     if old.absent || new.absent {
         return Judgement::unknown(JudgementReason::Absent, rules);
     }
@@ -53,7 +53,7 @@ pub fn judge_times(
 }
 
 impl SideRuns {
-    fn of(runs: &[MeasuredStatistic]) -> Self {
+    fn new(runs: &[MeasuredStatistic]) -> Self {
         let mut side = Self {
             absent: runs.is_empty(),
             ..Self::default()
@@ -123,7 +123,7 @@ fn values(points: &[Point]) -> Vec<f64> {
 /// Compares two sides that are known in all runs.
 fn known(old: &[Point], new: &[Point], rules: &Rules) -> Judgement {
     let runs = [old.len(), new.len()];
-    let scatter = Scatter::of(&values(old), &values(new));
+    let scatter = Scatter::between(&values(old), &values(new));
     let unsteady = |side: &[Point]| side.iter().filter(|point| point.own.is_none()).count();
     let (unsteady_old, unsteady_new) = (unsteady(old), unsteady(new));
     let difference = average(new) - average(old);
@@ -146,7 +146,7 @@ fn known(old: &[Point], new: &[Point], rules: &Rules) -> Judgement {
         return judgement;
     }
     let ends = |confidence| {
-        let [below, above] = halves(old, new, scatter, (confidence, rules));
+        let [below, above] = halves(old, new, scatter, confidence, rules);
         [difference - below, difference + above]
     };
     let [low, high] = ends(rules.confidence);
@@ -198,7 +198,8 @@ fn halves(
     old: &[Point],
     new: &[Point],
     scatter: Option<Scatter>,
-    (confidence, rules): (f64, &Rules),
+    confidence: f64,
+    rules: &Rules,
 ) -> [f64; 2] {
     let runs = [old.len(), new.len()];
     let own = |side: &[Point], end: usize| -> f64 {

@@ -243,7 +243,7 @@ proptest! {
     #[test]
     fn any_change_of_a_number_is_refused_or_is_another_value(
         entries in entries(),
-        place: prop::sample::Index,
+        chosen: prop::sample::Index,
         digit in b'0'..=b'9',
     ) {
         let form = written(&recorder(&entries));
@@ -253,7 +253,7 @@ proptest! {
             .filter_map(|(at, byte)| byte.is_ascii_digit().then_some(at))
             .collect();
         let mut bytes = form.clone().into_bytes();
-        bytes[digits[place.index(digits.len())]] = digit;
+        bytes[digits[chosen.index(digits.len())]] = digit;
         let changed = String::from_utf8(bytes).unwrap();
         if let Ok(back) = serde_json::from_str::<Recorder>(&changed) {
             prop_assert_eq!(written(&back), changed);

@@ -91,9 +91,9 @@ fn one_run_a_side_is_unknown_at_best() {
     let judged = |after: f64| judge_times(&before, &runs(&[after], 0.02), &RULES);
     for after in [10.0, 8.0, 12.0, 19.9] {
         let judged = judged(after);
-        let said = (judged.verdict, judged.reason);
+        let judged_as = (judged.verdict, judged.reason);
         assert_eq!(
-            said,
+            judged_as,
             (ComparisonVerdict::Unknown, Some(JudgementReason::OneRun)),
             "{after}"
         );
@@ -137,7 +137,7 @@ fn one_more_run_on_one_side_shows_the_scatter() {
 #[test]
 fn a_mean_without_interval_never_passes() {
     let steady = runs(&[10.0, 10.1, 9.9], 0.01);
-    let said = |before: &[MeasuredStatistic], after: &[MeasuredStatistic]| {
+    let judged_as = |before: &[MeasuredStatistic], after: &[MeasuredStatistic]| {
         let judged = judge_times(before, after, &RULES);
         (judged.verdict, judged.reason)
     };
@@ -145,28 +145,34 @@ fn a_mean_without_interval_never_passes() {
     for after in [[10.0, 10.1, 9.9], [8.0, 8.1, 7.9]] {
         let mut after = runs(&after, 0.01);
         after[1] = bare(&[10.0])[0];
-        assert_eq!(said(&steady, &after), (ComparisonVerdict::Unknown, grows));
-        assert_eq!(said(&after, &steady), (ComparisonVerdict::Unknown, grows));
+        assert_eq!(
+            judged_as(&steady, &after),
+            (ComparisonVerdict::Unknown, grows)
+        );
+        assert_eq!(
+            judged_as(&after, &steady),
+            (ComparisonVerdict::Unknown, grows)
+        );
     }
     assert_eq!(
-        said(&steady, &bare(&[15.0, 15.2, 14.9])),
+        judged_as(&steady, &bare(&[15.0, 15.2, 14.9])),
         (ComparisonVerdict::Worse, grows)
     );
     assert_eq!(
-        said(&bare(&[15.0, 15.2, 14.9]), &steady),
+        judged_as(&bare(&[15.0, 15.2, 14.9]), &steady),
         (ComparisonVerdict::Unknown, grows)
     );
     // One run per side: worse if no plausible scatter explains it.
     assert_eq!(
-        said(&steady[..1], &bare(&[15.0])),
+        judged_as(&steady[..1], &bare(&[15.0])),
         (ComparisonVerdict::Unknown, grows)
     );
     assert_eq!(
-        said(&steady[..1], &bare(&[25.0])),
+        judged_as(&steady[..1], &bare(&[25.0])),
         (ComparisonVerdict::Worse, grows)
     );
     assert_eq!(
-        said(&bare(&[10.0]), &steady[..1]),
+        judged_as(&bare(&[10.0]), &steady[..1]),
         (ComparisonVerdict::Unknown, grows)
     );
 }
@@ -204,9 +210,9 @@ fn invalid_or_absent_values_make_the_verdict_unknown() {
         other[2] = bad;
         for (before, after) in [(&sure, &other), (&other, &sure), (&other, &other)] {
             let judged = judge_times(before, after, &RULES);
-            let said = (judged.verdict, judged.reason);
+            let judged_as = (judged.verdict, judged.reason);
             assert_eq!(
-                said,
+                judged_as,
                 (ComparisonVerdict::Unknown, Some(JudgementReason::Absent)),
                 "{bad:?}"
             );
@@ -239,9 +245,9 @@ fn impossible_intervals_count_as_none() {
             interval: Some(interval),
         };
         let judged = judge_times(&sure, &other, &RULES);
-        let said = (judged.verdict, judged.reason);
+        let judged_as = (judged.verdict, judged.reason);
         assert_eq!(
-            said,
+            judged_as,
             (ComparisonVerdict::Unknown, Some(JudgementReason::Grows)),
             "{interval:?}"
         );
@@ -261,22 +267,28 @@ fn impossible_intervals_count_as_none() {
 #[test]
 fn no_reply_where_there_was_one_is_worse() {
     let known = runs(&[10.0, 10.1, 10.2], 0.01);
-    let said = |before: &[MeasuredStatistic], after: &[MeasuredStatistic]| {
+    let judged_as = |before: &[MeasuredStatistic], after: &[MeasuredStatistic]| {
         let judged = judge_times(before, after, &RULES);
         (judged.verdict, judged.reason)
     };
     let one_side = Some(JudgementReason::CensoredOnOneSide);
     let most = [beyond(2, None), runs(&[10.0], 0.01)].concat();
     assert_eq!(
-        said(&known, &beyond(3, None)),
+        judged_as(&known, &beyond(3, None)),
         (ComparisonVerdict::Worse, one_side)
     );
-    assert_eq!(said(&known, &most), (ComparisonVerdict::Worse, one_side));
-    assert_eq!(said(&most, &known), (ComparisonVerdict::Better, one_side));
+    assert_eq!(
+        judged_as(&known, &most),
+        (ComparisonVerdict::Worse, one_side)
+    );
+    assert_eq!(
+        judged_as(&most, &known),
+        (ComparisonVerdict::Better, one_side)
+    );
     // Times near the bound may have crossed it by chance.
     let near = runs(&[400.0, 410.0, 420.0], 0.01);
     assert_eq!(
-        said(&near, &beyond(3, None)),
+        judged_as(&near, &beyond(3, None)),
         (ComparisonVerdict::Unknown, one_side)
     );
 }
@@ -284,7 +296,7 @@ fn no_reply_where_there_was_one_is_worse() {
 #[test]
 fn no_reply_in_a_few_runs_or_on_both_sides_is_unknown() {
     let known = runs(&[10.0, 10.1, 10.2], 0.01);
-    let said = |before: &[MeasuredStatistic], after: &[MeasuredStatistic]| {
+    let judged_as = |before: &[MeasuredStatistic], after: &[MeasuredStatistic]| {
         let judged = judge_times(before, after, &RULES);
         (judged.verdict, judged.reason)
     };
@@ -293,27 +305,30 @@ fn no_reply_in_a_few_runs_or_on_both_sides_is_unknown() {
         Some(JudgementReason::CensoredInPart),
     );
     let few = [beyond(1, None), runs(&[10.0, 10.0], 0.01)].concat();
-    assert_eq!(said(&known, &few), in_part);
-    assert_eq!(said(&few, &beyond(3, None)), in_part);
+    assert_eq!(judged_as(&known, &few), in_part);
+    assert_eq!(judged_as(&few, &beyond(3, None)), in_part);
     let both = (ComparisonVerdict::Unknown, Some(JudgementReason::Censored));
-    assert_eq!(said(&beyond(3, None), &beyond(3, None)), both);
+    assert_eq!(judged_as(&beyond(3, None), &beyond(3, None)), both);
 }
 
 #[test]
 fn one_run_without_a_reply_is_worse_only_beyond_any_scatter() {
-    let said =
+    let judged_as =
         |before: &[MeasuredStatistic], low| judge_times(before, &beyond(1, low), &RULES).verdict;
     let known = runs(&[10.0], 0.01);
-    assert_eq!(said(&known, Some(500.0)), ComparisonVerdict::Worse);
-    assert_eq!(said(&known, Some(15.0)), ComparisonVerdict::Unknown);
-    assert_eq!(said(&known, None), ComparisonVerdict::Unknown);
+    assert_eq!(judged_as(&known, Some(500.0)), ComparisonVerdict::Worse);
+    assert_eq!(judged_as(&known, Some(15.0)), ComparisonVerdict::Unknown);
+    assert_eq!(judged_as(&known, None), ComparisonVerdict::Unknown);
     assert_eq!(
-        said(&bare(&[10.0]), Some(500.0)),
+        judged_as(&bare(&[10.0]), Some(500.0)),
         ComparisonVerdict::Unknown
     );
     let reaches = MeasuredStatistic::Known {
         value: 10.0,
         interval: Some([9.0, f64::INFINITY]),
     };
-    assert_eq!(said(&[reaches], Some(500.0)), ComparisonVerdict::Unknown);
+    assert_eq!(
+        judged_as(&[reaches], Some(500.0)),
+        ComparisonVerdict::Unknown
+    );
 }
