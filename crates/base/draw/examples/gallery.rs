@@ -148,13 +148,13 @@ fn many() -> Section {
     );
     scatter.series = (0..7)
         .map(|kind| {
-            let place = move |n: u32| {
+            let point = move |n: u32| {
                 Point::new(
                     200.0 * 1.4f64.powi(n as i32),
                     0.06 * f64::from(n) + 0.04 * f64::from(kind),
                 )
             };
-            Series::line(format!("kind {kind}"), (0..12).map(place)).shape(Shape::Points)
+            Series::line(format!("kind {kind}"), (0..12).map(point)).shape(Shape::Points)
         })
         .collect();
     let mut section = Section::new("Many points");

@@ -26,7 +26,7 @@ impl Area {
         let points = || traces.iter().flat_map(Trace::points);
         let marks = |axis: &Axis, along: Along| -> Vec<f64> {
             let along = chart.marks.iter().filter(|mark| mark.along == along);
-            along.filter_map(|mark| axis.place(mark.at)).collect()
+            along.filter_map(|mark| axis.position(mark.at)).collect()
         };
         let xs = points().map(|placed| placed.x);
         let x = chart.x.fit(xs.chain(marks(&chart.x, Along::X)), across);
@@ -39,8 +39,8 @@ impl Area {
         let ys = points().flat_map(ends).flatten();
         let y = chart.y.fit(ys.chain(marks(&chart.y, Along::Y)), up);
         let above = above(chart, &x, format);
-        let axes = (x.ticks.as_slice(), &y);
-        let frame = Frame::new(format, &chart.title, &chart.y.label, axes, above.as_ref());
+        let (title, y_label) = (&chart.title, &chart.y.label);
+        let frame = Frame::new(format, title, y_label, &x.ticks, &y, above.as_ref());
         let (across, up) = frame.limits();
         let mapping = Cartesian2d::new(x.coord, y.coord, (across.0..across.1, up.0..up.1));
         Self {
@@ -57,7 +57,7 @@ impl Area {
     }
 
     /// Position on the page of two values on their scales.
-    pub(crate) fn place(&self, x: f64, y: f64) -> PixelPosition {
+    pub(crate) fn position(&self, x: f64, y: f64) -> PixelPosition {
         let (x, y) = self.mapping.translate(&(x, y));
         (f64::from(x) / UNITS, f64::from(y) / UNITS)
     }
@@ -69,15 +69,15 @@ impl Area {
 
     /// Positions of the points of a run.
     pub(crate) fn places(&self, run: &[Placed<'_>]) -> Vec<PixelPosition> {
-        let place = |placed: &Placed<'_>| self.place(placed.x, placed.y);
-        run.iter().map(place).collect()
+        let position = |placed: &Placed<'_>| self.position(placed.x, placed.y);
+        run.iter().map(position).collect()
     }
 
     /// Positions of both ends of an interval, the lower first.
     pub(crate) fn ends(&self, placed: &Placed<'_>) -> Option<(PixelPosition, PixelPosition)> {
         let (low, high) = placed.interval?;
         let low = low.unwrap_or(self.y.coord.low);
-        Some((self.place(placed.x, low), self.place(placed.x, high)))
+        Some((self.position(placed.x, low), self.position(placed.x, high)))
     }
 }
 

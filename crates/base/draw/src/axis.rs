@@ -82,7 +82,7 @@ impl Axis {
     }
 
     /// Position of `value` on the scale, before the mapping to the page; `None` if it cannot be placed.
-    pub(crate) fn place(&self, value: f64) -> Option<f64> {
+    pub(crate) fn position(&self, value: f64) -> Option<f64> {
         let placed = match self.scale {
             Scale::Linear => value,
             Scale::Log => Some(value).filter(|value| *value > 0.0)?,
@@ -109,7 +109,7 @@ impl Axis {
         });
         let fixed = self
             .range
-            .and_then(|(from, to)| Some((self.place(from)?, self.place(to)?)))
+            .and_then(|(from, to)| Some((self.position(from)?, self.position(to)?)))
             .filter(|(from, to)| from < to);
         let data = (low <= high).then_some((low, high));
         match self.scale {
@@ -125,7 +125,10 @@ impl Axis {
         data: Option<(f64, f64)>,
         most: usize,
     ) -> Fitted {
-        let (low, high) = fixed.unwrap_or_else(|| reach(data.unwrap_or((0.0, 1.0))));
+        let (low, high) = fixed.unwrap_or_else(|| {
+            let (low, high) = data.unwrap_or((0.0, 1.0));
+            reach(low, high)
+        });
         let mut ticks = round_numbers(low, high, most);
         let (mut low, mut high) = (low, high);
         if let (None, [first, second, ..]) = (fixed, &*ticks) {
@@ -212,7 +215,7 @@ fn percentile_label(share: f64) -> String {
 }
 
 /// Range of a linear axis for honest display of the data: from zero unless the data are far from it, and never empty.
-fn reach((low, high): (f64, f64)) -> (f64, f64) {
+fn reach(low: f64, high: f64) -> (f64, f64) {
     let span = high - low;
     let low = if low > 0.0 && low < 3.0 * span {
         0.0
@@ -363,7 +366,7 @@ mod tests {
     use super::*;
 
     fn labels(axis: &Axis, values: &[f64]) -> Vec<String> {
-        let placed = values.iter().filter_map(|value| axis.place(*value));
+        let placed = values.iter().filter_map(|value| axis.position(*value));
         let ticks = axis.fit(placed, 7).ticks;
         ticks.into_iter().map(|(_, label)| label).collect()
     }
@@ -404,8 +407,8 @@ mod tests {
             labels(&axis, &[0.0, 0.9999]),
             ["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %"]
         );
-        assert_eq!(axis.place(1.0), None);
-        assert_eq!(axis.place(-0.1), None);
+        assert_eq!(axis.position(1.0), None);
+        assert_eq!(axis.position(-0.1), None);
     }
 
     #[test]
@@ -451,7 +454,8 @@ mod tests {
                         range,
                         ..Axis::default()
                     };
-                    let fitted = axis.fit([low, high].into_iter().filter_map(|v| axis.place(v)), 7);
+                    let fitted =
+                        axis.fit([low, high].into_iter().filter_map(|v| axis.position(v)), 7);
                     assert!(
                         fitted.coord.low < fitted.coord.high,
                         "{low} {high} {scale:?}"

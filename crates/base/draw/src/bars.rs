@@ -142,7 +142,7 @@ impl Bars {
             ..self.value.clone()
         };
         let y = axis.fit(bars().flat_map(ends).chain([0.0]), format.ticks().1);
-        let frame = Frame::new(format, &self.title, &self.value.label, (&[], &y), None);
+        let frame = Frame::new(format, &self.title, &self.value.label, &[], &y, None);
         // A bar that is longer than the axis ends with the axis.
         let height = |value: f64| {
             let height = f64::from(y.coord.map(&value, frame.limits().1)) / UNITS;
@@ -196,7 +196,7 @@ impl Bars {
             let count = group.bars.len().max(1) as f64;
             let step = (room * 0.84 / count).min(92.0);
             let start = frame.left + room * (index as f64 + 0.5) - step * count / 2.0;
-            let lefts = (0..).map(move |place: u32| start + step * (f64::from(place) + 0.09));
+            let lefts = (0..).map(move |index: u32| start + step * (f64::from(index) + 0.09));
             (lefts, step * 0.82)
         };
         self.groups
@@ -219,13 +219,13 @@ impl Bars {
     /// Labels below the bars and groups, and their height.
     fn labels(&self, frame: &Frame, slots: &[Vec<Slot<'_>>]) -> (Markup, f64) {
         let room = (frame.right - frame.left) / self.groups.len().max(1) as f64;
-        let mut words = Vec::new();
+        let mut labels = Vec::new();
         let mut deepest = 22.0f64;
         let mut set = |middle: f64, from: f64, width: f64, class: &str, label: &str| {
             let mut below = from;
             for line in wrap(label, 12.0, width).into_iter().take(3) {
                 if text_width(&line, 12.0) <= width * 1.3 {
-                    words.push(text(
+                    labels.push(text(
                         (middle, frame.bottom + below),
                         class,
                         Anchor::Middle,
@@ -263,20 +263,20 @@ impl Bars {
         } else if room >= LINE {
             for (index, group) in self.groups.iter().enumerate() {
                 let top = frame.bottom + next - 8.0;
-                words.push(upwards((middle(index) + 4.0, top), &group.label));
+                labels.push(upwards((middle(index) + 4.0, top), &group.label));
                 deepest = deepest.max(next - 8.0 + text_width(&group.label, 12.0));
             }
         }
-        (html! { @for word in words { (word) } }, deepest)
+        (html! { @for label in labels { (label) } }, deepest)
     }
 
     /// Returns true if the bars' labels do not fit and only repeat the legend.
     fn repeats_its_legend(&self, slots: &[Vec<Slot<'_>>]) -> bool {
         let names = self.part_names();
-        let told = |slot: &Slot<'_>| names.len() > 1 && names.contains(&&*slot.bar.label);
+        let is_known = |slot: &Slot<'_>| names.len() > 1 && names.contains(&&*slot.bar.label);
         let crowded =
             |slot: &Slot<'_>| text_width(&slot.bar.label, 12.0) > slot.right - slot.left + 8.0;
-        slots.iter().flatten().any(crowded) && slots.iter().flatten().all(told)
+        slots.iter().flatten().any(crowded) && slots.iter().flatten().all(is_known)
     }
 
     fn notes(&self, y: &Fitted) -> Vec<String> {
@@ -309,21 +309,21 @@ impl Bars {
 
     /// Totals of all bars as text, for readers who cannot see the chart.
     pub fn description(&self) -> String {
-        let mut words = format!("{}.", self.value.label);
+        let mut description = format!("{}.", self.value.label);
         for group in &self.groups {
             for bar in &group.bars {
                 let total = self.value.exact(bar.total());
-                words += &format!(" {} {}: {total}.", group.label, bar.label);
+                description += &format!(" {} {}: {total}.", group.label, bar.label);
             }
         }
-        words
+        description
     }
 }
 
 /// Vertical text, read upwards, that ends at `end`.
-fn upwards(end: PixelPosition, words: &str) -> Markup {
+fn upwards(end: PixelPosition, content: &str) -> Markup {
     let turned = format!("translate({} {}) rotate(-90)", tenth(end.0), tenth(end.1));
-    html! { text class="ph-text" transform=(turned) text-anchor="end" { (words) } }
+    html! { text class="ph-text" transform=(turned) text-anchor="end" { (content) } }
 }
 
 /// One bar with its parts, interval, total and tooltips.
@@ -337,8 +337,8 @@ fn draw_bar(axis: &Axis, slot: &Slot<'_>, names: &[&str], height: &impl Fn(f64) 
         let (floor, ceiling) = (height(below), height(below + value));
         below += value;
         let rectangle = ((slot.left, ceiling), (slot.right, floor));
-        let words = format!("{name}: {}", axis.exact(value));
-        parts.push((kind, rectangle, words));
+        let hint = format!("{name}: {}", axis.exact(value));
+        parts.push((kind, rectangle, hint));
     }
     let middle = f64::midpoint(slot.left, slot.right);
     let ends = bar
@@ -348,12 +348,12 @@ fn draw_bar(axis: &Axis, slot: &Slot<'_>, names: &[&str], height: &impl Fn(f64) 
     let total = axis.exact(bar.total());
     let fits = text_width(&total, 12.0) <= (slot.right - slot.left) * 1.3;
     html! {
-        @for (kind, (upper, lower), words) in &parts {
+        @for (kind, (upper, lower), hint) in &parts {
             g class=(palette::class(*kind, muted)) {
                 (filling(*kind, *upper, *lower, muted))
                 rect class="ph-hit" x=(tenth(upper.0)) y=(tenth(upper.1))
                     width=(tenth(lower.0 - upper.0)) height=(tenth(lower.1 - upper.1)) {
-                    title { (bar.label) " " (words) }
+                    title { (bar.label) " " (hint) }
                 }
             }
         }
@@ -439,7 +439,7 @@ fn keys(names: &[&str]) -> Vec<Key> {
     }
     let key = |(kind, name): (usize, &&str)| Key {
         series: kind,
-        words: (*name).to_owned(),
+        label: (*name).to_owned(),
         sample: html! {
             g class=(palette::class(kind, false)) { (filling(kind, (-14.0, -7.0), (14.0, 7.0), false)) }
         },

@@ -67,14 +67,14 @@ pub(crate) enum Anchor {
 }
 
 /// One line of text at a baseline.
-pub(crate) fn text(place: PixelPosition, class: &str, anchor: Anchor, words: &str) -> Markup {
+pub(crate) fn text(position: PixelPosition, class: &str, anchor: Anchor, content: &str) -> Markup {
     let anchor = match anchor {
         Anchor::Start => None,
         Anchor::Middle => Some("middle"),
         Anchor::End => Some("end"),
     };
     html! {
-        text class=(class) x=(tenth(place.0)) y=(tenth(place.1)) text-anchor=[anchor] { (words) }
+        text class=(class) x=(tenth(position.0)) y=(tenth(position.1)) text-anchor=[anchor] { (content) }
     }
 }
 
@@ -101,7 +101,8 @@ impl Frame {
         format: Format,
         title: &str,
         y_label: &str,
-        (x, y): (&[(f64, String)], &Fitted),
+        x_ticks: &[(f64, String)],
+        y: &Fitted,
         above: Option<&Above>,
     ) -> Self {
         let widest = |labels: &[(f64, String)]| {
@@ -111,15 +112,15 @@ impl Frame {
                 .fold(0.0, f64::max)
         };
         let left = (MARGIN + widest(&y.ticks) + 8.0).max(44.0);
-        let right = format.width() - MARGIN - (widest(x) / 2.0).max(10.0);
+        let right = format.width() - MARGIN - (widest(x_ticks) / 2.0).max(10.0);
         let (mut head, mut baseline) = heading(format, title, y_label);
         if let Some(above) = above {
             let both = text_width(y_label, WORDS) + text_width(&above.label, WORDS) + 24.0;
             if both > format.room() {
                 baseline += 18.0;
             }
-            let place = (format.width() - MARGIN, baseline);
-            head.push(text(place, "ph-quiet", Anchor::End, &above.label));
+            let position = (format.width() - MARGIN, baseline);
+            head.push(text(position, "ph-quiet", Anchor::End, &above.label));
             baseline += 20.0;
         }
         let top = baseline + if above.is_some() { 10.0 } else { 18.0 };
@@ -133,10 +134,10 @@ impl Frame {
         }
     }
 
-    /// Lays out `title`, `words` below it, and a data area of this height.
-    pub(crate) fn without_axes(title: &str, words: &str, height: f64) -> Self {
+    /// Lays out `title`, `subtitle` below it, and a data area of this height.
+    pub(crate) fn without_axes(title: &str, subtitle: &str, height: f64) -> Self {
         let format = Format::Wide;
-        let (head, baseline) = heading(format, title, words);
+        let (head, baseline) = heading(format, title, subtitle);
         let top = baseline + 18.0;
         Self {
             format,
@@ -233,7 +234,7 @@ impl Frame {
 }
 
 /// Lines of the title and of the quieter text below it, and the last baseline.
-fn heading(format: Format, title: &str, words: &str) -> (Vec<Markup>, f64) {
+fn heading(format: Format, title: &str, subtitle: &str) -> (Vec<Markup>, f64) {
     let mut baseline = 8.0;
     let mut head = Vec::new();
     let title = if format == Format::Small { "" } else { title };
@@ -247,7 +248,7 @@ fn heading(format: Format, title: &str, words: &str) -> (Vec<Markup>, f64) {
         ));
     }
     baseline += 4.0;
-    for line in wrap(words, WORDS, format.room()) {
+    for line in wrap(subtitle, WORDS, format.room()) {
         baseline += 18.0;
         head.push(text((MARGIN, baseline), "ph-quiet", Anchor::Start, &line));
     }
@@ -258,7 +259,7 @@ fn heading(format: Format, title: &str, words: &str) -> (Vec<Markup>, f64) {
 pub(crate) struct Key {
     /// Number of the series, used by the script.
     pub(crate) series: usize,
-    pub(crate) words: String,
+    pub(crate) label: String,
     /// Sample, 30 pixels wide, drawn around a centre.
     pub(crate) sample: Markup,
 }
@@ -312,11 +313,11 @@ pub(crate) fn assemble(
 }
 
 /// Label of x, in as many lines as needed.
-fn x_label(frame: &Frame, words: &str, baseline: &mut f64) -> Markup {
+fn x_label(frame: &Frame, label: &str, baseline: &mut f64) -> Markup {
     let middle = f64::midpoint(frame.left, frame.right);
     // Centred below the data, within the margins.
     let half = (middle - MARGIN).min(frame.format.width() - MARGIN - middle);
-    let lines = wrap(words, WORDS, 2.0 * half).into_iter();
+    let lines = wrap(label, WORDS, 2.0 * half).into_iter();
     let mut set = |(index, line): (usize, String)| {
         *baseline += if index == 0 { 20.0 } else { 16.0 };
         text((middle, *baseline), "ph-quiet", Anchor::Middle, &line)
@@ -334,17 +335,17 @@ fn legend(format: Format, keys: Vec<Key>, baseline: &mut f64) -> Markup {
     let mut x = MARGIN;
     let mut entries = Vec::new();
     for key in keys {
-        let width = SAMPLE + 8.0 + text_width(&key.words, WORDS);
+        let width = SAMPLE + 8.0 + text_width(&key.label, WORDS);
         if x > MARGIN && x + width > format.width() - MARGIN {
             x = MARGIN;
             *baseline += 22.0;
         }
         let (cx, cy) = (tenth(x + SAMPLE / 2.0), tenth(*baseline - 4.0));
-        let place = (x + SAMPLE + 8.0, *baseline);
+        let position = (x + SAMPLE + 8.0, *baseline);
         entries.push(html! {
             g class="ph-key" data-series=(key.series) {
                 g transform=(format!("translate({cx} {cy})")) { (key.sample) }
-                (text(place, "ph-text", Anchor::Start, &key.words))
+                (text(position, "ph-text", Anchor::Start, &key.label))
             }
         });
         x += width + 22.0;

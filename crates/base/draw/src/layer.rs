@@ -62,7 +62,7 @@ impl Pen<'_> {
     /// Draws an open line through `places`.
     pub(crate) fn line(&mut self, places: &[PixelPosition], width: f64) {
         let style = BLACK.stroke_width((width * UNITS).round() as u32);
-        let places = places.iter().map(|place| units(*place));
+        let places = places.iter().map(|position| units(*position));
         // Writing to a string cannot fail.
         let _ = self.0.draw_path(places, &style);
     }
@@ -124,12 +124,13 @@ impl Pen<'_> {
     }
 
     fn polygon(&mut self, places: &[PixelPosition], style: &ShapeStyle) {
-        let places = places.iter().map(|place| units(*place));
+        let places = places.iter().map(|position| units(*position));
         let _ = self.0.fill_polygon(places, style);
     }
 }
 
-fn units((x, y): PixelPosition) -> (i32, i32) {
+fn units(position: PixelPosition) -> (i32, i32) {
+    let (x, y) = position;
     ((x * UNITS).round() as i32, (y * UNITS).round() as i32)
 }
 

@@ -30,16 +30,16 @@ impl<'a> Marks<'a> {
                 Along::X => {
                     let at = chart
                         .x
-                        .place(mark.at)
+                        .position(mark.at)
                         .filter(|at| area.x.coord.shows(*at))?;
-                    area.place(at, area.y.coord.low).0
+                    area.position(at, area.y.coord.low).0
                 }
                 Along::Y => {
                     let at = chart
                         .y
-                        .place(mark.at)
+                        .position(mark.at)
                         .filter(|at| area.y.coord.shows(*at))?;
-                    area.place(area.x.coord.low, at).1
+                    area.position(area.x.coord.low, at).1
                 }
             };
             Some(ReferenceLine { mark, at })
@@ -50,7 +50,7 @@ impl<'a> Marks<'a> {
             .flat_map(|trace| &trace.runs)
             .flat_map(|run| along(&trace::thin_line(&area.places(run))))
             .collect();
-        let labels = place(&area.frame, &lines, &data);
+        let labels = label_positions(&area.frame, &lines, &data);
         Self {
             frame: &area.frame,
             lines,
@@ -84,10 +84,10 @@ impl<'a> Marks<'a> {
     /// Labels, for the layer above everything.
     pub(crate) fn labels(&self) -> Markup {
         html! {
-            @for (line, place) in self.lines.iter().zip(&self.labels) {
+            @for (line, position) in self.lines.iter().zip(&self.labels) {
                 @let paper = line.mark.role == Role::Paper;
                 @let class = if paper { "ph-quiet ph-halo" } else { "ph-text ph-halo" };
-                (text(*place, class, Anchor::Start, &line.mark.label))
+                (text(*position, class, Anchor::Start, &line.mark.label))
             }
         }
     }
@@ -119,7 +119,8 @@ impl LabelArea {
         }
     }
 
-    fn holds(&self, (x, y): PixelPosition) -> bool {
+    fn holds(&self, position: PixelPosition) -> bool {
+        let (x, y) = position;
         (self.left - 3.0..=self.right + 3.0).contains(&x)
             && (self.top - 2.0..=self.bottom + 2.0).contains(&y)
     }
@@ -141,7 +142,11 @@ impl LabelArea {
 }
 
 /// Left end of the baseline of each line's label. `data` are positions to avoid.
-fn place(frame: &Frame, lines: &[ReferenceLine<'_>], data: &[PixelPosition]) -> Vec<PixelPosition> {
+fn label_positions(
+    frame: &Frame,
+    lines: &[ReferenceLine<'_>],
+    data: &[PixelPosition],
+) -> Vec<PixelPosition> {
     let mut taken: Vec<LabelArea> = Vec::new();
     lines
         .iter()
@@ -149,7 +154,10 @@ fn place(frame: &Frame, lines: &[ReferenceLine<'_>], data: &[PixelPosition]) -> 
             let width = text_width(&line.mark.label, SIZE);
             let cost = |baseline: &PixelPosition, distance: usize| {
                 let room = LabelArea::around(*baseline, width);
-                let covered = data.iter().filter(|place| room.holds(**place)).count();
+                let covered = data
+                    .iter()
+                    .filter(|position| room.holds(**position))
+                    .count();
                 let clashes = taken.iter().filter(|other| other.meets(&room)).count();
                 let crossed = lines.iter().filter(|other| room.crossed(other)).count();
                 covered * 20 + clashes * 5000 + crossed * 60 + distance

@@ -162,9 +162,9 @@ mod tests {
     #[test]
     fn inks_reach_the_contrast_of_wcag_in_both_themes() {
         let [(_, light, dark), text, quiet, axis, _] = PLAIN;
-        for (surface, words) in [(light, [text.1, quiet.1]), (dark, [text.2, quiet.2])] {
-            for word in words {
-                assert!(contrast(word, surface) >= 4.5, "{word} on {surface}");
+        for (surface, inks) in [(light, [text.1, quiet.1]), (dark, [text.2, quiet.2])] {
+            for ink in inks {
+                assert!(contrast(ink, surface) >= 4.5, "{ink} on {surface}");
             }
         }
         assert!(contrast(axis.1, light) >= 3.0 && contrast(axis.2, dark) >= 3.0);
@@ -184,15 +184,15 @@ mod tests {
 
     #[test]
     fn a_sequence_goes_from_the_first_step_to_the_last() {
-        let of = |count: usize| {
+        let sequence = |count: usize| {
             (0..count)
                 .map(|index| step(index, count))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(of(1), ["ph-s0"]);
-        assert_eq!(of(2), ["ph-s0", "ph-s7"]);
-        assert_eq!(of(4), ["ph-s0", "ph-s3", "ph-s5", "ph-s7"]);
-        let mut eight = of(8);
+        assert_eq!(sequence(1), ["ph-s0"]);
+        assert_eq!(sequence(2), ["ph-s0", "ph-s7"]);
+        assert_eq!(sequence(4), ["ph-s0", "ph-s3", "ph-s5", "ph-s7"]);
+        let mut eight = sequence(8);
         eight.dedup();
         assert_eq!(eight.len(), 8);
     }

@@ -92,10 +92,10 @@ fn draw(chart: &Chart, format: Format, standalone: bool) -> Markup {
     let above = area.above(chart);
     let marks = Marks::new(chart, &area, &traces);
     let body = html! {
-        (area.frame.rows(&area.y, |tick| area.place(area.x.coord.low, tick).1))
-        (area.frame.columns(&area.x.ticks, |tick| area.place(tick, area.y.coord.low).0, false))
+        (area.frame.rows(&area.y, |tick| area.position(area.x.coord.low, tick).1))
+        (area.frame.columns(&area.x.ticks, |tick| area.position(tick, area.y.coord.low).0, false))
         @if let Some(above) = &above {
-            (area.frame.columns(&above.ticks, |tick| area.place(tick, area.y.coord.low).0, true))
+            (area.frame.columns(&above.ticks, |tick| area.position(tick, area.y.coord.low).0, true))
         }
         (marks.lines())
         @for role in [Role::Paper, Role::Ours] {
@@ -170,7 +170,7 @@ fn draw_series(area: &Area, trace: &Trace<'_>, look: &SeriesStyle, index: usize)
     let dots: Vec<PixelPosition> = trace
         .points()
         .filter(|placed| look.marked && area.shows(placed))
-        .map(|placed| area.place(placed.x, placed.y))
+        .map(|placed| area.position(placed.x, placed.y))
         .collect();
     let lone = look.shape != Shape::Points && !look.marked;
     let covered = html! {
@@ -206,7 +206,7 @@ fn draw_series(area: &Area, trace: &Trace<'_>, look: &SeriesStyle, index: usize)
                 // A run of one point has no line that would show it.
                 for run in trace.runs.iter().filter(|run| lone && run.len() == 1) {
                     if area.shows(&run[0]) {
-                        pen.marker(look.marker, area.place(run[0].x, run[0].y), look.hollow());
+                        pen.marker(look.marker, area.position(run[0].x, run[0].y), look.hollow());
                     }
                 }
             }))
@@ -251,7 +251,7 @@ fn draw_hits(
     index: usize,
 ) -> Markup {
     let shown: Vec<&Placed<'_>> = trace.points().filter(|placed| area.shows(placed)).collect();
-    let places: Vec<PixelPosition> = shown.iter().map(|p| area.place(p.x, p.y)).collect();
+    let places: Vec<PixelPosition> = shown.iter().map(|p| area.position(p.x, p.y)).collect();
     html! {
         g class="ph-series" data-series=(index) {
             @for at in trace::seen(&places, true) {
@@ -285,7 +285,7 @@ fn keys(chart: &Chart, looks: &[SeriesStyle]) -> Vec<Key> {
         .filter(|(_, (series, _))| !series.legend().is_empty())
         .map(|(index, (series, look))| Key {
             series: index,
-            words: series.legend(),
+            label: series.legend(),
             sample: sample(look),
         })
         .collect()
@@ -335,22 +335,22 @@ fn points(count: usize) -> &'static str {
 
 /// Description for readers who cannot see the chart.
 fn describe(chart: &Chart) -> String {
-    let mut words = format!("{} against {}.", chart.y.label, chart.x.label);
+    let mut description = format!("{} against {}.", chart.y.label, chart.x.label);
     for series in &chart.series {
         let ys = series
             .points
             .iter()
             .map(|point| point.y)
-            .filter(|y| chart.y.place(*y).is_some());
+            .filter(|y| chart.y.position(*y).is_some());
         let (low, high) = ys.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| {
             (low.min(y), high.max(y))
         });
         let count = series.points.len();
-        words += &format!(" {}: {count} {}", series.legend(), points(count));
+        description += &format!(" {}: {count} {}", series.legend(), points(count));
         if low <= high {
-            words += &format!(", {} to {}", chart.y.exact(low), chart.y.exact(high));
+            description += &format!(", {} to {}", chart.y.exact(low), chart.y.exact(high));
         }
-        words.push('.');
+        description.push('.');
     }
     for mark in &chart.marks {
         let axis = if mark.along == Along::X {
@@ -358,9 +358,9 @@ fn describe(chart: &Chart) -> String {
         } else {
             &chart.y
         };
-        if axis.place(mark.at).is_some() {
-            words += &format!(" {} at {}.", mark.label, axis.exact(mark.at));
+        if axis.position(mark.at).is_some() {
+            description += &format!(" {} at {}.", mark.label, axis.exact(mark.at));
         }
     }
-    words
+    description
 }

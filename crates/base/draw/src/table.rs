@@ -40,7 +40,7 @@ pub enum Align {
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     /// Text.
-    pub words: String,
+    pub text: String,
     /// Alignment.
     pub align: Align,
     /// Relative address of a link.
@@ -51,18 +51,18 @@ pub struct Cell {
 
 impl Cell {
     /// Creates a cell with text.
-    pub fn text(words: impl Into<String>) -> Self {
+    pub fn text(text: impl Into<String>) -> Self {
         Self {
-            words: words.into(),
+            text: text.into(),
             ..Self::default()
         }
     }
 
     /// Creates a cell with a formatted number.
-    pub fn number(words: impl Into<String>) -> Self {
+    pub fn number(text: impl Into<String>) -> Self {
         Self {
             align: Align::Right,
-            ..Self::text(words)
+            ..Self::text(text)
         }
     }
 

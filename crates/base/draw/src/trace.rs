@@ -42,7 +42,7 @@ impl<'a> Trace<'a> {
         let mut trace = Self::default();
         let mut gap = true;
         for point in &series.points {
-            let (Some(x), Some(y)) = (chart.x.place(point.x), chart.y.place(point.y)) else {
+            let (Some(x), Some(y)) = (chart.x.position(point.x), chart.y.position(point.y)) else {
                 trace.lost += 1;
                 gap = true;
                 continue;
@@ -81,7 +81,10 @@ impl<'a> Trace<'a> {
 /// Both ends on the scale, lower first; `None` if one is not a number.
 fn place_interval(axis: &Axis, interval: Option<(f64, f64)>) -> Option<(Option<f64>, f64)> {
     let (one, other) = interval.filter(|(one, other)| one.is_finite() && other.is_finite())?;
-    Some((axis.place(one.min(other)), axis.place(one.max(other))?))
+    Some((
+        axis.position(one.min(other)),
+        axis.position(one.max(other))?,
+    ))
 }
 
 /// Thins the line through `places` to at most four places per pixel column, without visible change.
@@ -158,7 +161,7 @@ mod tests {
         let thin = thin_line(&places);
         assert!(thin.len() <= 400, "{}", thin.len());
         assert_eq!((thin[0], thin[thin.len() - 1]), (places[0], places[9_999]));
-        assert!(thin.iter().any(|place| place.1 == 999.0));
+        assert!(thin.iter().any(|position| position.1 == 999.0));
         assert!(seen(&places, true).len() < seen(&places, false).len());
     }
 

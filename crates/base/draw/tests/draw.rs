@@ -78,7 +78,7 @@ fn crowded_bars_find_room_for_their_words() {
         groups: (0..count).map(|_| group()).collect(),
         ..Bars::default()
     };
-    let found = |count, words: &str| bars(count).svg().matches(words).count();
+    let found = |count, text: &str| bars(count).svg().matches(text).count();
     // The legend also contains a bar's name.
     assert_eq!(found(2, ">p50</text>"), 3);
     assert_eq!(found(11, ">p50</text>"), 1);

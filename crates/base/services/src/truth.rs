@@ -142,7 +142,8 @@ pub fn simulated(
     arrivals: ArrivalProcess,
     requests: u32,
 ) -> Truth {
-    bisect(limits(spec, bound), |rate| {
+    let (low, high) = limits(spec, bound);
+    bisect(low, high, |rate| {
         let mut tally = ReplyTally::default();
         run_steadily(spec, arrivals, rate, requests, &mut tally, bound);
         tally.holds(bound)
@@ -167,7 +168,7 @@ pub fn lasting(
         f64::from(limit.burst) / time.as_secs_f64() / bound.needed()
     });
     let fewest = FEWEST / time.as_secs_f64();
-    bisect((low.max(fewest), high.max(fewest) + burst), |rate| {
+    bisect(low.max(fewest), high.max(fewest) + burst, |rate| {
         let mut tally = ReplyTally::default();
         for run in 0..runs {
             let seed = Seed(0).numbered("run", u64::from(run));
@@ -307,7 +308,7 @@ fn limits(spec: &ServiceSpec, bound: TimeBound) -> (f64, f64) {
     (LOWEST.min(high / 1000.0), high.min(HIGHEST))
 }
 
-fn bisect((mut low, mut high): (f64, f64), mut holds: impl FnMut(f64) -> bool) -> Truth {
+fn bisect(mut low: f64, mut high: f64, mut holds: impl FnMut(f64) -> bool) -> Truth {
     // Most truths lie in the upper part of the range.
     let first = low.max(high / 1000.0);
     if holds(first) {

@@ -144,7 +144,7 @@ struct Idle {
 }
 
 impl Idle {
-    fn words(&self) -> String {
+    fn format_length(&self) -> String {
         crate::Unit::Millis.exact(self.until - self.since)
     }
 
@@ -184,12 +184,12 @@ struct TimeFormat {
 }
 
 impl TimeFormat {
-    fn of(busy: f64) -> Self {
+    fn for_length(busy: f64) -> Self {
         let decimals = if busy < 20.0 { 3 } else { 1 };
         Self { decimals }
     }
 
-    fn words(self, time: f64) -> String {
+    fn format(self, time: f64) -> String {
         digits(time, self.decimals)
     }
 }
@@ -226,6 +226,6 @@ mod tests {
             until: 40.0,
         };
         assert_eq!(folds, [long]);
-        assert_eq!(long.words(), "17 ms");
+        assert_eq!(long.format_length(), "17 ms");
     }
 }

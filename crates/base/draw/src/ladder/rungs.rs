@@ -136,7 +136,7 @@ fn events(arrows: &[&Arrow]) -> Vec<(f64, RungEvent, usize)> {
 }
 
 /// Layout of a ladder, and its notes.
-pub(super) fn place(ladder: &Ladder) -> (Rungs<'_>, Vec<String>) {
+pub(super) fn lay_out(ladder: &Ladder) -> (Rungs<'_>, Vec<String>) {
     let (arrows, notes) = ladder.drawn();
     (Rungs::new(&arrows), notes)
 }

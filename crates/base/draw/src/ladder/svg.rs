@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::rungs::{Folded, Rung, Rungs, place};
+use super::rungs::{Folded, Rung, Rungs, lay_out};
 use super::{Ladder, Line, Side, TimeFormat};
 use crate::frame::{self, Anchor, Foot, Format, Frame, Key, SAMPLE, text};
 use crate::layer::{Pen, PixelPosition, layer, tenth, text_width};
@@ -59,10 +59,10 @@ impl Line {
 
 /// Renders the ladder as SVG. A standalone one includes its style sheet and size.
 pub(super) fn draw(ladder: &Ladder, standalone: bool) -> Markup {
-    let (rungs, notes) = place(ladder);
-    let clock = TimeFormat::of(rungs.busy);
-    let words = "Milliseconds, downwards; idle stretches are folded.";
-    let frame = Frame::without_axes(&ladder.title, words, NAMES + rungs.height);
+    let (rungs, notes) = lay_out(ladder);
+    let clock = TimeFormat::for_length(rungs.busy);
+    let subtitle = "Milliseconds, downwards; idle stretches are folded.";
+    let frame = Frame::without_axes(&ladder.title, subtitle, NAMES + rungs.height);
     let origin = frame.top + NAMES;
     let body = html! {
         (ends(ladder, &frame))
@@ -124,7 +124,7 @@ fn folded(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
     let middle = |fold: &Folded| (WIDTH / 2.0, f64::midpoint(fold.top, fold.bottom) + 4.0);
     html! {
         @for fold in rungs.folds.iter().filter(|fold| fold.idle.wait(&ladder.waits).is_none()) {
-            (text(middle(fold), "ph-quiet", Anchor::Middle, &fold.idle.words()))
+            (text(middle(fold), "ph-quiet", Anchor::Middle, &fold.idle.format_length()))
         }
     }
 }
@@ -163,7 +163,7 @@ fn wait_labels(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
         let is_near = |rung: &Rung<'_>| (rung.start - middle).abs() < NAMES;
         let own = |rung: &&Rung<'_>| rung.arrow.from == wait.side;
         let beside = fold.is_none() && !rungs.rungs.iter().filter(own).any(is_near);
-        let place = if beside {
+        let edge = if beside {
             x + outward * 9.0
         } else {
             x - outward * 12.0
@@ -173,7 +173,7 @@ fn wait_labels(ladder: &Ladder, rungs: &Rungs<'_>) -> Markup {
             (Side::Left, true) | (Side::Right, false) => Anchor::End,
         };
         text(
-            (place, middle + 4.0),
+            (edge, middle + 4.0),
             "ph-quiet ph-halo",
             anchor,
             &wait.label,
@@ -219,7 +219,8 @@ fn head(start: PixelPosition, end: PixelPosition) -> [PixelPosition; 3] {
     [end, back(3.4), back(-3.4)]
 }
 
-fn cross(pen: &mut Pen<'_>, (x, y): PixelPosition) {
+fn cross(pen: &mut Pen<'_>, centre: PixelPosition) {
+    let (x, y) = centre;
     let r = 4.5;
     pen.line(&[(x - r, y - r), (x + r, y + r)], 2.2);
     pen.line(&[(x - r, y + r), (x + r, y - r)], 2.2);
@@ -228,28 +229,28 @@ fn cross(pen: &mut Pen<'_>, (x, y): PixelPosition) {
 /// Time of departure at the outer edge, and the label next to the line.
 fn label(rung: &Rung<'_>, clock: TimeFormat) -> Markup {
     let from = rung.arrow.from;
-    let time = clock.words(rung.arrow.departed);
+    let time = clock.format(rung.arrow.departed);
     let baseline = rung.start + 4.0;
     let room = LEFT - MARGIN - 22.0 - text_width(&time, WORDS);
-    let words = shortened(&rung.arrow.label, room);
+    let label = shortened(&rung.arrow.label, room);
     let beside = (from.x() + from.outward() * 9.0, baseline);
     let (outer, inward, outward) = match from {
         Side::Left => (MARGIN, Anchor::End, Anchor::Start),
         Side::Right => (WIDTH - MARGIN, Anchor::Start, Anchor::End),
     };
     html! {
-        (text(beside, "ph-text", inward, &words))
+        (text(beside, "ph-text", inward, &label))
         (text((outer, baseline), "ph-quiet", outward, &time))
     }
 }
 
-/// Shortens `words` to fit.
-fn shortened(words: &str, room: f64) -> String {
-    if text_width(words, WORDS) <= room {
-        return words.to_owned();
+/// Shortens `label` to fit.
+fn shortened(label: &str, room: f64) -> String {
+    if text_width(label, WORDS) <= room {
+        return label.to_owned();
     }
     let mut kept = String::new();
-    for letter in words.chars() {
+    for letter in label.chars() {
         if text_width(&kept, WORDS) + 2.0 * WORDS > room {
             break;
         }
@@ -259,17 +260,17 @@ fn shortened(words: &str, room: f64) -> String {
 }
 
 /// Invisible target along the arrow, for the tooltip.
-fn hit(start: PixelPosition, end: PixelPosition, words: &str) -> Markup {
+fn hit(start: PixelPosition, end: PixelPosition, hint: &str) -> Markup {
     let corners = [(start, -5.0), (end, -5.0), (end, 5.0), (start, 5.0)];
     let points = corners.map(|((x, y), down)| format!("{},{}", tenth(x), tenth(y + down)));
     html! {
-        polygon class="ph-hit" points=(points.join(" ")) { title { (words) } }
+        polygon class="ph-hit" points=(points.join(" ")) { title { (hint) } }
     }
 }
 
 fn hint(rung: &Rung<'_>, clock: TimeFormat) -> String {
     let arrow = rung.arrow;
-    let (left, ended) = (clock.words(arrow.departed), clock.words(arrow.ended));
+    let (left, ended) = (clock.format(arrow.departed), clock.format(arrow.ended));
     let fate = match &arrow.lost {
         Some(reason) => format!("left at {left} ms, lost: {reason}"),
         None => format!("left at {left} ms, arrived at {ended} ms"),
@@ -287,7 +288,7 @@ fn keys(ladder: &Ladder) -> Vec<Key> {
         .filter(|(_, (line, _))| ladder.arrows.iter().any(|arrow| arrow.line == *line))
         .map(|(series, (line, name))| Key {
             series,
-            words: name.to_owned(),
+            label: name.to_owned(),
             sample: html! {
                 g class=(line.colour()) { (layer(|pen| {
                     pen.line(&[(-half, 0.0), (half, 0.0)], line.width());
@@ -300,21 +301,23 @@ fn keys(ladder: &Ladder) -> Vec<Key> {
 
 /// Description for readers who cannot see the ladder.
 fn describe(ladder: &Ladder, rungs: &Rungs<'_>, clock: TimeFormat) -> String {
-    let count = |of: &dyn Fn(&Rung<'_>) -> bool| rungs.rungs.iter().filter(|rung| of(rung)).count();
+    let count = |matches: &dyn Fn(&Rung<'_>) -> bool| {
+        rungs.rungs.iter().filter(|rung| matches(rung)).count()
+    };
     let again = count(&|rung| rung.arrow.line == Line::Again);
     let lost = count(&|rung| rung.arrow.lost.is_some());
     let ends = rungs.rungs.iter().map(|rung| rung.arrow.ended);
     let last = ends.fold(f64::NEG_INFINITY, f64::max);
     let [left, right] = &ladder.ends;
-    let mut words = format!(
+    let mut description = format!(
         "Packets between {left} and {right}: {}, {again} of them sent again, {lost} lost.",
         rungs.rungs.len()
     );
     if last.is_finite() {
-        words += &format!(" The last ends at {} ms.", clock.words(last));
+        description += &format!(" The last ends at {} ms.", clock.format(last));
     }
     for wait in &ladder.waits {
-        words += &format!(" {}.", wait.label);
+        description += &format!(" {}.", wait.label);
     }
-    words
+    description
 }

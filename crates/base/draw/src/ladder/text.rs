@@ -29,7 +29,7 @@ impl Line {
 pub(super) fn draw(ladder: &Ladder) -> String {
     let (arrows, notes) = ladder.drawn();
     let (folds, busy) = folds(&arrows);
-    let clock = TimeFormat::of(busy);
+    let clock = TimeFormat::for_length(busy);
     let mut lines = wrap(&ladder.title);
     lines.push(String::new());
     lines.push(heading(&ladder.ends));
@@ -44,7 +44,12 @@ pub(super) fn draw(ladder: &Ladder) -> String {
                 "",
             ));
         } else if let Some(fold) = folded {
-            lines.push(row('┊', "", &format!("{:^ACROSS$}", fold.words()), ""));
+            lines.push(row(
+                '┊',
+                "",
+                &format!("{:^ACROSS$}", fold.format_length()),
+                "",
+            ));
         }
         lines.push(packet(arrow, clock));
     }
@@ -79,9 +84,9 @@ fn row(line: char, left: &str, between: &str, right: &str) -> String {
 }
 
 fn packet(arrow: &Arrow, clock: TimeFormat) -> String {
-    let departed = clock.words(arrow.departed);
+    let departed = clock.format(arrow.departed);
     let ended = match arrow.lost {
-        None => clock.words(arrow.ended),
+        None => clock.format(arrow.ended),
         Some(_) => String::new(),
     };
     let between = across(arrow);
@@ -114,26 +119,26 @@ fn across(arrow: &Arrow) -> String {
 
 /// Label of a wait, on the side of the waiting end.
 fn waited(wait: &Wait) -> String {
-    let words = cut(&wait.label, ACROSS - 4);
+    let label = cut(&wait.label, ACROSS - 4);
     match wait.side {
-        Side::Left => format!("{:<ACROSS$}", format!("  {words}")),
-        Side::Right => format!("{:>ACROSS$}", format!("{words}  ")),
+        Side::Left => format!("{:<ACROSS$}", format!("  {label}")),
+        Side::Right => format!("{:>ACROSS$}", format!("{label}  ")),
     }
 }
 
-/// Shortens `words` to `most` characters.
-fn cut(words: &str, most: usize) -> String {
-    if words.chars().count() <= most {
-        return words.to_owned();
+/// Shortens `text` to `most` characters.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
     }
-    let kept: String = words.chars().take(most.saturating_sub(1)).collect();
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
     kept + "…"
 }
 
-/// Breaks `words` at spaces into lines of the full width.
-fn wrap(words: &str) -> Vec<String> {
+/// Breaks `text` at spaces into lines of the full width.
+fn wrap(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in words.split_whitespace() {
+    for word in text.split_whitespace() {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => {
                 line.push(' ');

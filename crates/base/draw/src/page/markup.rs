@@ -95,12 +95,12 @@ impl Anchors {
 
 /// Converts `title` to an anchor: lower case, words joined by hyphens, never empty.
 pub(super) fn slug(title: &str) -> String {
-    let words = title
+    let parts = title
         .split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase);
-    let words: Vec<String> = words.collect();
-    format!("s-{}", words.join("-"))
+    let parts: Vec<String> = parts.collect();
+    format!("s-{}", parts.join("-"))
 }
 
 /// Entry of a section in the table of contents, and the section.
@@ -145,8 +145,8 @@ fn blocks(blocks: &[Block]) -> Markup {
 
 fn block_markup(block: &Block) -> Markup {
     match block {
-        Block::Text(words) => html! { p { (words) } },
-        Block::Labelled(label, words) => html! { p { strong { (label) } " " (words) } },
+        Block::Text(content) => html! { p { (content) } },
+        Block::Labelled(label, content) => html! { p { strong { (label) } " " (content) } },
         Block::Cards(cards) => html! {
             dl class="cards" { @for card in cards {
                 div {
@@ -170,8 +170,8 @@ fn block_markup(block: &Block) -> Markup {
         },
         Block::Code(code) => html! { pre tabindex="0" { code { (code) } } },
         Block::Links(links) => html! {
-            p class="links" { @for (words, address) in links {
-                a href=(address) { (words) } " "
+            p class="links" { @for (label, address) in links {
+                a href=(address) { (label) } " "
             } }
         },
         Block::Details(summary, inner) => html! {
@@ -236,8 +236,8 @@ fn table_markup(table: &Table) -> Markup {
         div class="table" tabindex="0" role="group" aria-label=(if table.caption.is_empty() { "Table" } else { &table.caption }) {
             table {
                 @if !table.caption.is_empty() { caption { (table.caption) } }
-                thead { tr { @for (column, words) in table.head.iter().enumerate() {
-                    th scope="col" class=[aligned(column)] { (words) }
+                thead { tr { @for (column, title) in table.head.iter().enumerate() {
+                    th scope="col" class=[aligned(column)] { (title) }
                 } } }
                 tbody { @for row in &table.rows {
                     tr { @for cell in row { td class=[class(cell.align)] { (cell_markup(cell)) } } }
@@ -254,6 +254,6 @@ fn class(align: Align) -> Option<&'static str> {
 fn cell_markup(cell: &Cell) -> Markup {
     html! {
         @if let Some(state) = cell.state { (state.badge()) " " }
-        @if let Some(address) = &cell.link { a href=(address) { (cell.words) } } @else { (cell.words) }
+        @if let Some(address) = &cell.link { a href=(address) { (cell.text) } } @else { (cell.text) }
     }
 }

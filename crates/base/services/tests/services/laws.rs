@@ -22,7 +22,8 @@ fn expect_mean(name: &str, batches: &[f64], truth: f64) {
 }
 
 /// Mean response time and share beyond a time, compared with theory.
-fn expect_sojourn(text: &str, rate: f64, mean: Span, (share, beyond): (f64, Span)) {
+fn expect_sojourn(text: &str, rate: f64, mean: Span, tail: (f64, Span)) {
+    let (share, beyond) = tail;
     let mut service = service(text);
     let mut times = poisson(rate).map(|at| ask(&mut service, at).expect("no hangs").0);
     for _ in 0..20_000 {
