@@ -76,7 +76,7 @@ pub fn soap_head(input: &[u8]) {
 
 /// What is taken apart is the message, and packed it can be taken apart again.
 fn packable(message: &[u8], limits: &Limits) {
-    let Some(envelope) = EnvelopeParts::of(message, limits) else {
+    let Some(envelope) = EnvelopeParts::split(message, limits) else {
         return;
     };
     let EnvelopeParts {
@@ -86,7 +86,7 @@ fn packable(message: &[u8], limits: &Limits) {
     } = envelope;
     assert_eq!([before, content, after].concat(), message);
     let packed = packed(&envelope, Coding::Gzip, b"packed");
-    let again = EnvelopeParts::of(&packed, limits).expect("a packed message has a Body");
+    let again = EnvelopeParts::split(&packed, limits).expect("a packed message has a Body");
     assert_eq!((again.before, again.after), (before, after));
     let whole = |message: &[u8]| {
         let text = std::str::from_utf8(message).ok()?;

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::fault::{Code, Fault};
 use crate::limits::{Limit, Limits};
+use crate::version::Version;
 use crate::xml::{Name, Scanner, Token, XmlError, shortened};
 
 /// Maximum number of header blocks in an error message.
@@ -16,15 +17,6 @@ const NAMED: usize = 4;
 
 /// Maximum number of quoted characters of a value in an error message.
 const QUOTED: usize = 40;
-
-/// SOAP version, identified by the envelope's namespace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Version {
-    /// SOAP 1.1, W3C Note of May 2000.
-    Soap11,
-    /// SOAP 1.2, W3C Recommendation of April 2007.
-    Soap12,
-}
 
 /// A child of Header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,35 +88,6 @@ pub enum Refusal {
     /// R1014: a child of Body without a namespace.
     #[error("the Body's child {0:?} has no namespace (R1014)")]
     Unqualified(String),
-}
-
-impl Version {
-    /// The envelope's namespace.
-    pub const fn namespace(self) -> &'static str {
-        match self {
-            Self::Soap11 => "http://schemas.xmlsoap.org/soap/envelope/",
-            Self::Soap12 => "http://www.w3.org/2003/05/soap-envelope",
-        }
-    }
-
-    /// The version with the envelope namespace `namespace`.
-    pub fn from_namespace(namespace: &str) -> Option<Self> {
-        [Self::Soap11, Self::Soap12]
-            .into_iter()
-            .find(|version| version.namespace() == namespace)
-    }
-
-    /// Returns true if a header block with this role is for the ultimate receiver or for every node.
-    fn is_ours(self, role: Option<&str>) -> bool {
-        match (self, role) {
-            (_, None | Some("")) => true,
-            (Self::Soap11, Some(role)) => role == "http://schemas.xmlsoap.org/soap/actor/next",
-            (Self::Soap12, Some(role)) => matches!(
-                role.strip_prefix("http://www.w3.org/2003/05/soap-envelope/role/"),
-                Some("next" | "ultimateReceiver")
-            ),
-        }
-    }
 }
 
 impl Refusal {
@@ -232,7 +195,7 @@ fn read_child<'a>(scanner: &mut Scanner<'a>) -> Result<Option<Name<'a>>, XmlErro
             Token::Text(text) if text.trim().is_empty() => {}
             Token::Text(_) => {
                 return Err(XmlError::Malformed {
-                    what: "text where only elements may be".to_owned(),
+                    violation: "text where only elements may be".to_owned(),
                     position: scanner.position(),
                 });
             }

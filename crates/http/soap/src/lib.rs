@@ -12,13 +12,15 @@ pub mod head;
 pub mod http;
 mod limits;
 pub mod reply;
+mod version;
 pub mod write;
 pub mod wsdl;
 pub mod xml;
 
-pub use envelope::{Field, HeaderBlock, Refusal, Request, Version};
+pub use envelope::{Field, HeaderBlock, Refusal, Request};
 pub use fault::{Code, Detail, Fault};
 pub use limits::{Limit, Limits};
+pub use version::Version;
 
 /// Namespace of posthaste's extensions of SOAP and WSDL.
 pub const EXTENSION_NAMESPACE: &str = "urn:posthaste:wsqos";

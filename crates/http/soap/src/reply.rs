@@ -67,7 +67,7 @@ fn whole_utf16(window: &[u8]) -> &[u8] {
 }
 
 fn look(scanner: &mut Scanner<'_>) -> Result<Inspection, XmlError> {
-    let not_soap = |what: &str| Ok(Inspection::NotSoap(what.to_owned()));
+    let not_soap = |reason: &str| Ok(Inspection::NotSoap(reason.to_owned()));
     let Some(root) = enter(scanner)? else {
         return not_soap("there is no element");
     };

@@ -10,7 +10,7 @@ use posthaste_soap::{Limits, Version};
 use proptest::prelude::*;
 
 fn parts(message: &str) -> Option<[&str; 3]> {
-    let found = EnvelopeParts::of(message.as_bytes(), &Limits::default())?;
+    let found = EnvelopeParts::split(message.as_bytes(), &Limits::default())?;
     Some([found.before, found.content, found.after].map(|part| std::str::from_utf8(part).unwrap()))
 }
 
@@ -61,7 +61,7 @@ fn envelopes_without_a_separable_body_are_not_split() {
     };
     let text = message("", "<s:Body>x</s:Body>");
     assert_eq!(
-        EnvelopeParts::of(text.as_bytes(), &tight),
+        EnvelopeParts::split(text.as_bytes(), &tight),
         None,
         "a Body too far off"
     );
@@ -80,7 +80,7 @@ proptest! {
         prop_assert_eq!(inner, &content);
         prop_assert_eq!([before, inner, after].concat(), text.clone());
 
-        let envelope = EnvelopeParts::of(text.as_bytes(), &Limits::default()).unwrap();
+        let envelope = EnvelopeParts::split(text.as_bytes(), &Limits::default()).unwrap();
         let packed = String::from_utf8(packed(&envelope, Coding::Gzip, &coded)).unwrap();
         // Read by soap's scanner, the Body contains our element, which contains the words.
         let limits = Limits::default();

@@ -262,7 +262,7 @@ impl CompressionStage<'_> {
         let Some(message) = buffered.whole() else {
             return Ok((Reason::NoEnvelope, ReplyBody::Buffered(Box::new(buffered))));
         };
-        let Some(parts) = EnvelopeParts::of(&message, &Limits::default()) else {
+        let Some(parts) = EnvelopeParts::split(&message, &Limits::default()) else {
             return Ok((Reason::NoEnvelope, ReplyBody::Whole(message)));
         };
         let coded = job.compress(parts.content)?;

@@ -21,7 +21,7 @@ pub struct EnvelopeParts<'a> {
 impl<'a> EnvelopeParts<'a> {
     /// Splits a message. Returns `None` if it is not SOAP, its Body is empty, more precedes its Body than `limits`
     /// allows, or anything but white space follows one of the last two end tags.
-    pub fn of(message: &'a [u8], limits: &Limits) -> Option<Self> {
+    pub fn split(message: &'a [u8], limits: &Limits) -> Option<Self> {
         let mut scan = HeadScan::new(limits, ());
         let mut rest = message;
         while scan.wants_more() && !rest.is_empty() && message.len() - rest.len() < limits.header {

@@ -106,10 +106,10 @@ pub struct Field {
 
 /// An operation was not found.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no operation {asked:?}{}: there are {}", version.map(|v| format!(" for {v:?}")).unwrap_or_default(), known.join(", "))]
+#[error("there is no operation {requested:?}{}: there are {}", version.map(|v| format!(" for {v:?}")).unwrap_or_default(), known.join(", "))]
 pub struct FindError {
     /// The requested operation.
-    pub asked: String,
+    pub requested: String,
     /// The requested version, if any.
     pub version: Option<Version>,
     /// The existing operations.
@@ -201,7 +201,7 @@ impl Description {
         known.sort();
         known.dedup();
         Err(FindError {
-            asked: operation.to_owned(),
+            requested: operation.to_owned(),
             version,
             known,
         })

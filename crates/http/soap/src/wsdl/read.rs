@@ -37,10 +37,10 @@ pub enum ReadError {
     )]
     NotWsdl(String),
     /// A reference to a part that is not in the document.
-    #[error("{what} {name} is not in this document{}", imported(imports))]
+    #[error("{kind} {name} is not in this document{}", imported(imports))]
     Missing {
         /// Kind of the missing part: a message, a binding.
-        what: &'static str,
+        kind: &'static str,
         /// Its name.
         name: String,
         /// The imports that were not followed and may contain it.
@@ -357,8 +357,8 @@ impl Parts {
             .collect();
         let mut operations = Vec::new();
         for operation in declared {
-            let words = operation.name.len() + operation.documentation.len();
-            take(room, size_of::<Operation>() + words)?;
+            let length = operation.name.len() + operation.documentation.len();
+            take(room, size_of::<Operation>() + length)?;
             let Some(bound) = bound.get(&*operation.name) else {
                 continue;
             };
@@ -420,9 +420,10 @@ impl Parts {
         }
     }
 
-    fn missing(&self, what: &'static str, (namespace, local): &QName) -> ReadError {
+    fn missing(&self, kind: &'static str, name: &QName) -> ReadError {
+        let (namespace, local) = name;
         ReadError::Missing {
-            what,
+            kind,
             name: format!("{{{namespace}}}{local}"),
             imports: self.imports.clone(),
         }
@@ -437,8 +438,10 @@ fn take(room: &mut usize, bytes: usize) -> Result<(), ReadError> {
 
 /// Approximate size of extensions in bytes.
 fn extensions_size(extensions: &[Extension]) -> usize {
-    let words = |e: &Extension| e.namespace.len() + e.name.len() + e.text.len();
-    let each = extensions.iter().map(|e| size_of::<Extension>() + words(e));
+    let length = |e: &Extension| e.namespace.len() + e.name.len() + e.text.len();
+    let each = extensions
+        .iter()
+        .map(|e| size_of::<Extension>() + length(e));
     each.sum()
 }
 
@@ -449,9 +452,9 @@ fn size(input: &Input) -> usize {
         Input::Unusable(reason) => reason.len(),
         Input::Wrapper(wrapper) => {
             let fields = wrapper.fields.iter();
-            let words = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+            let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
             fields
-                .map(|f| size_of_val(f) + f.name.len() + words(&f.namespace) + words(&f.kind))
+                .map(|f| size_of_val(f) + f.name.len() + length(&f.namespace) + length(&f.kind))
                 .sum()
         }
     }

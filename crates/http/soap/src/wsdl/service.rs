@@ -243,9 +243,9 @@ impl Service {
 /// Prefix of each binding's extension elements, and suffix of its name.
 const BINDINGS: [(&str, &str); 2] = [("soap", "Soap11"), ("soap12", "Soap12")];
 
-fn document(prefix: &str, words: &str, out: &mut String) {
-    if !words.is_empty() {
-        write::element(&format!("{prefix}:documentation"), words, out);
+fn document(prefix: &str, documentation: &str, out: &mut String) {
+    if !documentation.is_empty() {
+        write::element(&format!("{prefix}:documentation"), documentation, out);
         out.push('\n');
     }
 }
@@ -258,17 +258,17 @@ fn extend(extension: &Extension, out: &mut String) {
     let _ = write!(out, "</x:{}>", extension.name);
 }
 
-fn annotate(words: &str, out: &mut String) {
-    if !words.is_empty() {
+fn annotate(documentation: &str, out: &mut String) {
+    if !documentation.is_empty() {
         out.push_str("<xs:annotation>");
-        write::element("xs:documentation", words, out);
+        write::element("xs:documentation", documentation, out);
         out.push_str("</xs:annotation>");
     }
 }
 
-fn write_wrapper(name: &str, words: &str, elements: &[Element], out: &mut String) {
+fn write_wrapper(name: &str, documentation: &str, elements: &[Element], out: &mut String) {
     let _ = write!(out, "<xs:element name=\"{name}\">");
-    annotate(words, out);
+    annotate(documentation, out);
     out.push_str("<xs:complexType>");
     write_sequence(elements, out);
     out.push_str("</xs:complexType></xs:element>\n");

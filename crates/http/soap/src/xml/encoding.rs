@@ -16,8 +16,8 @@ pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, str>, XmlE
             position: limits.total,
         });
     }
-    let wrong = |what: &str, position| XmlError::Encoding {
-        what: what.to_owned(),
+    let wrong = |violation: &str, position| XmlError::Encoding {
+        violation: violation.to_owned(),
         position,
     };
     let unit: fn([u8; 2]) -> u16 = match bytes {

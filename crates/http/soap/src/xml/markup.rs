@@ -136,8 +136,8 @@ impl<'a> Markup<'a> {
             _ => (first, 0),
         };
         if first == 0 || length == colon + 1 && colon > 0 {
-            let what = format!("{:?} does not begin with a name", shortened(rest, 40));
-            return Err(malformed(&what, self.at));
+            let violation = format!("{:?} does not begin with a name", shortened(rest, 40));
+            return Err(malformed(&violation, self.at));
         }
         self.at += length;
         let written = &rest[..length];

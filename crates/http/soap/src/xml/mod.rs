@@ -58,10 +58,10 @@ pub enum XmlError {
         position: usize,
     },
     /// An encoding other than UTF-8 or UTF-16, or invalid bytes.
-    #[error("byte {position}: {what}: send UTF-8 or UTF-16 (R1012)")]
+    #[error("byte {position}: {violation}: send UTF-8 or UTF-16 (R1012)")]
     Encoding {
         /// Description of the error.
-        what: String,
+        violation: String,
         /// Byte position.
         position: usize,
     },
@@ -74,10 +74,10 @@ pub enum XmlError {
         position: usize,
     },
     /// Another violation of well-formedness.
-    #[error("byte {position}: not well-formed XML: {what}")]
+    #[error("byte {position}: not well-formed XML: {violation}")]
     Malformed {
         /// Description of the error.
-        what: String,
+        violation: String,
         /// Byte position.
         position: usize,
     },
@@ -124,9 +124,9 @@ impl Name<'_> {
 /// Maximum number of characters of an error description, including quotations of the document.
 const QUOTED: usize = 200;
 
-fn malformed(what: &str, position: usize) -> XmlError {
+fn malformed(violation: &str, position: usize) -> XmlError {
     XmlError::Malformed {
-        what: shortened(what, QUOTED),
+        violation: shortened(violation, QUOTED),
         position,
     }
 }

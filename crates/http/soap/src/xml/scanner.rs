@@ -245,8 +245,8 @@ impl<'a> Scanner<'a> {
                 _ => self.qualify(key, from)?,
             };
             if self.attributes.iter().any(|a| a.name == name) {
-                let what = format!("the attribute {} stands twice", key.written);
-                return Err(malformed(&what, from));
+                let violation = format!("the attribute {} stands twice", key.written);
+                return Err(malformed(&violation, from));
             }
             self.attributes.push(Attribute { name, value });
         }
@@ -326,8 +326,10 @@ impl<'a> Scanner<'a> {
                     return Err(malformed("only XML 1.0 is read", position));
                 }
                 "encoding" if !is_read(value) => {
-                    let what = format!("the encoding {:?} is not read", shortened(value, 40));
-                    return Err(XmlError::Encoding { what, position });
+                    return Err(XmlError::Encoding {
+                        violation: format!("the encoding {:?} is not read", shortened(value, 40)),
+                        position,
+                    });
                 }
                 _ => {}
             }

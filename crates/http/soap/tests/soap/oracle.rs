@@ -158,16 +158,16 @@ proptest! {
     #[test]
     fn documents_we_accept_are_read_alike_by_quick_xml(parts in proptest::collection::vec(pieces(), 0..12)) {
         let document = format!("<r>{}</r>", parts.concat());
-        if let Some(said) = ours(&document) {
-            prop_assert_eq!(Some(said), theirs(&document), "{}", document);
+        if let Some(read) = ours(&document) {
+            prop_assert_eq!(Some(read), theirs(&document), "{}", document);
         }
     }
 
     #[test]
     fn complete_documents_are_read_alike_by_both(inside in whole()) {
         let document = format!("<?xml version=\"1.0\"?>\n<r xmlns='urn:r'>{inside}</r>\n");
-        let said = ours(&document);
-        prop_assert!(said.is_some(), "{}", document);
-        prop_assert_eq!(said, theirs(&document), "{}", document);
+        let read = ours(&document);
+        prop_assert!(read.is_some(), "{}", document);
+        prop_assert_eq!(read, theirs(&document), "{}", document);
     }
 }

@@ -142,7 +142,8 @@ pub(super) fn estimate_of(records: &Records, size: Size, column: &str) -> Median
 
 /// Bytes of a message's Body with its tags, as the paper counts.
 pub(super) fn body_bytes(message: &[u8]) -> Result<f64, Failure> {
-    let parts = EnvelopeParts::of(message, &Limits::default()).ok_or("a reply that is no SOAP")?;
+    let parts =
+        EnvelopeParts::split(message, &Limits::default()).ok_or("a reply that is no SOAP")?;
     Ok((parts.content.len() + "<soap:Body></soap:Body>".len()) as f64)
 }
 
