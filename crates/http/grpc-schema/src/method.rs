@@ -191,14 +191,14 @@ impl Method {
     }
 
     fn json_error(&self, error: &serde_json::Error) -> JsonError {
-        // serde_json appends the place to its text.
+        // serde_json appends the position to its text.
         let text = error.to_string();
-        let place = format!(" at line {} column {}", error.line(), error.column());
+        let position = format!(" at line {} column {}", error.line(), error.column());
         JsonError {
             line: error.line().max(1),
             column: error.column().max(1),
             message: self.request_name(),
-            reason: text.strip_suffix(&place).unwrap_or(&text).to_owned(),
+            reason: text.strip_suffix(&position).unwrap_or(&text).to_owned(),
         }
     }
 }

@@ -47,8 +47,8 @@ pub struct Schema {
 pub struct SchemaError {
     /// Name of the file, if the error is in one.
     pub file: Option<String>,
-    /// Line and column of the error, both from 1, if it has a place.
-    pub place: Option<(usize, usize)>,
+    /// Line and column of the error, both from 1, if it has a position.
+    pub position: Option<(usize, usize)>,
     /// The error.
     pub reason: String,
 }
@@ -81,7 +81,7 @@ pub enum MethodError {
 
 impl fmt::Display for SchemaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.file, self.place) {
+        match (&self.file, self.position) {
             (Some(file), Some((line, column))) => write!(f, "{file}:{line}:{column}: ")?,
             (Some(file), None) => write!(f, "{file}: ")?,
             (None, _) => {}
@@ -101,7 +101,7 @@ impl Schema {
         for root in roots {
             compiler
                 .open_file(root)
-                .map_err(|error| SchemaError::of(&error))?;
+                .map_err(|error| SchemaError::from_protox(&error))?;
         }
         Ok(Self {
             pool: compiler.descriptor_pool(),
@@ -111,11 +111,11 @@ impl Schema {
     /// Decodes a `FileDescriptorSet`, as `protoc --descriptor_set_out --include_imports` and `buf build` write it.
     pub fn from_descriptor_set(bytes: &[u8]) -> Result<Self, SchemaError> {
         let set = FileDescriptorSet::decode(bytes).map_err(|error| {
-            SchemaError::without_place(format!("this is no descriptor set: {error}"))
+            SchemaError::without_position(format!("this is no descriptor set: {error}"))
         })?;
         if set.file.is_empty() {
             let reason = "this descriptor set has no files".to_owned();
-            return Err(SchemaError::without_place(reason));
+            return Err(SchemaError::without_position(reason));
         }
         Self::from_files(set.file)
     }
@@ -131,7 +131,7 @@ impl Schema {
         }
         if by_name.len() > MOST_FILES {
             let reason = format!("more than {MOST_FILES} files");
-            return Err(SchemaError::without_place(reason));
+            return Err(SchemaError::without_position(reason));
         }
         // Well-known files are often omitted.
         let google = GoogleFileResolver::new();
@@ -150,7 +150,7 @@ impl Schema {
         pool.add_file_descriptor_protos(by_name.into_values())
             .map_err(|error| SchemaError {
                 file: error.file().map(str::to_owned),
-                place: error
+                position: error
                     .line()
                     .zip(error.column())
                     .map(|(line, column)| (line + 1, column + 1)),
@@ -204,15 +204,15 @@ fn check_syntax(file: &FileDescriptorProto) -> Result<(), SchemaError> {
         None | Some("proto2" | "proto3") => Ok(()),
         Some(other) => Err(SchemaError {
             file: Some(file.name().to_owned()),
-            place: None,
+            position: None,
             reason: format!("the syntax {other:?} is not supported: use proto2 or proto3"),
         }),
     }
 }
 
 impl SchemaError {
-    fn of(error: &protox::Error) -> Self {
-        let place = error.source_code().and_then(|source| {
+    fn from_protox(error: &protox::Error) -> Self {
+        let position = error.source_code().and_then(|source| {
             // The first label of two is the place of an earlier declaration.
             let label = error.labels()?.last()?;
             let around = source.read_span(label.inner(), 0, 0).ok()?;
@@ -220,15 +220,15 @@ impl SchemaError {
         });
         Self {
             file: error.file().map(str::to_owned),
-            place,
+            position,
             reason: error.to_string(),
         }
     }
 
-    pub(crate) const fn without_place(reason: String) -> Self {
+    pub(crate) const fn without_position(reason: String) -> Self {
         Self {
             file: None,
-            place: None,
+            position: None,
             reason,
         }
     }

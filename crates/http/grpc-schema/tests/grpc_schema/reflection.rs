@@ -129,9 +129,9 @@ fn servers_that_answer_wrongly_are_errors() {
             "again",
         ),
     ];
-    for (name, answer, words) in cases {
+    for (name, answer, reason) in cases {
         let error = fetch("a.B", |_| answer()).unwrap_err().to_string();
-        assert!(error.contains(words), "{name}: {error}");
+        assert!(error.contains(reason), "{name}: {error}");
     }
     let (mut client, _) = ReflectionClient::begin("a.B");
     assert!(client.answer(b"\xff").is_err());

@@ -29,7 +29,7 @@ fn methods_are_found_with_their_kinds_and_paths() {
 #[test]
 fn a_name_that_is_not_found_comes_with_the_nearest() {
     let schema = shop();
-    for (name, words) in [
+    for (name, reason) in [
         (
             "shop.v1.Shop/Gett",
             "has no method Gett: the nearest is Get",
@@ -47,13 +47,13 @@ fn a_name_that_is_not_found_comes_with_the_nearest() {
         ("", "write package.Service/Method"),
     ] {
         let error = schema.find(name).unwrap_err().to_string();
-        assert!(error.contains(words), "{name}: {error}");
+        assert!(error.contains(reason), "{name}: {error}");
     }
 }
 
 #[test]
 fn errors_of_files_have_a_place() {
-    for (text, place, words) in [
+    for (text, position, reason) in [
         (
             "syntax = \"proto3\";\nmessage A {\n  strin a 1;\n}",
             Some((3, 11)),
@@ -78,15 +78,15 @@ fn errors_of_files_have_a_place() {
         let compiled = Schema::compile(&["a.proto"], files(&[("a.proto", text)]));
         let error = compiled.unwrap_err();
         assert_eq!(error.file.as_deref(), Some("a.proto"), "{error}");
-        assert_eq!(error.place, place, "{error}");
-        let (line, column) = place.unwrap();
+        assert_eq!(error.position, position, "{error}");
+        let (line, column) = position.unwrap();
         let shown = error.to_string();
         assert!(
             shown.starts_with(&format!("a.proto:{line}:{column}: ")),
             "{shown}"
         );
-        assert!(shown.contains(words), "{shown}");
-        // The place stands once.
+        assert!(shown.contains(reason), "{shown}");
+        // The position stands once.
         assert_eq!(shown.matches("a.proto:").count(), 1, "{shown}");
     }
     let error = Schema::compile(&["no.proto"], files(&[])).unwrap_err();
@@ -183,7 +183,7 @@ fn json_becomes_messages_and_messages_json() {
 fn wrong_json_has_a_place_and_names_the_message() {
     let get = shop().find("shop.v1.Shop/Get").unwrap();
     let put = shop().find("shop.v1.Shop/Put").unwrap();
-    for (json, line, words) in [
+    for (json, line, reason) in [
         ("{\n\"isbm\": \"1\"}", 2, "isbm"),
         ("{\n\n\"isbn\": 1}", 3, "expected a string"),
         ("{\"copies\": \"x\"}", 1, ""),
@@ -199,7 +199,7 @@ fn wrong_json_has_a_place_and_names_the_message() {
             (line, "shop.v1.Request"),
             "{json}: {error}"
         );
-        assert!(error.to_string().contains(words), "{json}: {error}");
+        assert!(error.to_string().contains(reason), "{json}: {error}");
         // A stream of requests may have two.
         assert_eq!(put.encode_requests(json).is_ok(), json == "{} {}", "{json}");
     }
