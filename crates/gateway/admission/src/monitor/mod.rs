@@ -32,7 +32,7 @@ const MOST_OFFERS: usize = 256;
 /// Maximum number of monitored clients of all offers together. [`Monitor::clients`] visits all of them.
 const MOST_CLIENTS: usize = 16_384;
 
-/// WindowCounts deliveries on each offer, and to each client on it.
+/// Counts of deliveries on each offer, and to each client on it.
 #[derive(Debug)]
 pub struct Monitor {
     window: Span,
@@ -50,7 +50,7 @@ pub struct Monitor {
 #[derive(Debug, Default)]
 struct OfferRecord {
     promise: Promise,
-    /// WindowCounts since the first promise.
+    /// Counts since the first promise.
     ever: Tally,
     all: WindowCounts,
     clients: HashMap<String, WindowCounts>,
@@ -90,7 +90,7 @@ impl Monitor {
         self.offers.entry(offer.to_owned()).or_default().promise = promise;
     }
 
-    /// WindowCounts a request of `client` on an offer. An offer without a promise is not monitored. A client is counted for
+    /// Counts a request of `client` on an offer. An offer without a promise is not monitored. A client is counted for
     /// the offer alone if its name exceeds 256 bytes or 16,384 clients are monitored already.
     pub fn record(&mut self, now: Instant, offer: &str, client: &str, delivery: Delivery) {
         self.advance(now);

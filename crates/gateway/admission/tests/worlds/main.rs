@@ -44,7 +44,7 @@ struct WorldOutcome {
     served: u32,
 }
 
-/// WorldOutcomes of each kind: before the fault, its first 10 s, the rest of it, 10 s after it, and the rest.
+/// Outcomes of each kind: before the fault, its first 10 s, the rest of it, 10 s after it, and the rest.
 type WorldOutcomes = Vec<[WorldOutcome; 5]>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! ReplyCache of compressed replies: repeated content is compressed once.
+//! The cache of compressed replies: repeated content is compressed once.
 //!
 //! The key is the uncompressed content, compared byte by byte. Entries thus never become stale, clients get exactly the
 //! content that the upstream just sent, and no rule of HTTP caching applies. A reply is stored at its second
