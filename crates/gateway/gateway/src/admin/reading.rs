@@ -25,7 +25,7 @@ impl Reading {
         Self {
             at: now(),
             outcomes: metrics.outcomes(),
-            times: metrics.answered.counts(),
+            times: metrics.ends.answered.counts(),
             routes: resolved
                 .routes()
                 .map(|route| RouteReading::new(route.times))

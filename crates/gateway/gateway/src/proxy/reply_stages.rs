@@ -110,7 +110,7 @@ impl<'r> AwaitedReply<'_, 'r> {
             Some(switch) => switch.accepted(&mut reply)?,
             None => None,
         };
-        head::prepare(&mut reply, &route.removed_reply_trailers);
+        head::prepare(&mut reply, &route.fields.removed_reply_trailers);
         if let Some(reversal) = self.reversal {
             reversal.apply(reply.headers_mut());
         }

@@ -116,7 +116,7 @@ impl CheckedRequest {
         let path = if is_asterisk { "/" } else { head.uri.path() };
         let route = exchange.router.route(&head.headers, path)?;
         exchange.journal.routed(&route.times);
-        exchange.reply_fields.set(route.reply_fields.clone());
+        exchange.reply_fields.set(route.fields.reply.clone());
         if exchange.is_call {
             route.check_call()?;
         }
@@ -150,7 +150,7 @@ impl<'r> RoutedRequest<'r> {
             },
         ) = (self.route, self.checked);
         let mut body = RequestBody::receive(body, route.body_limit, &exchange.peer)?;
-        body.remove_trailers(&route.removed_request_trailers);
+        body.remove_trailers(&route.fields.removed_request_trailers);
         if exchange.is_call {
             body.limit_pauses(route.switches.idle);
         }

@@ -149,11 +149,13 @@ impl<'g> Journal<'g> {
         match (self.stage.get(), decided) {
             (Stage::Refused, _) => {
                 let class = usize::from(code / 100);
-                metrics.refused[class].fetch_add(1, Relaxed);
+                metrics.ends.refused[class].fetch_add(1, Relaxed);
                 times.rejected.fetch_add(1, Relaxed);
             }
-            (Stage::Admitted, Some(_)) if !status.is_server_error() => metrics.answered.add(time),
-            (Stage::Admitted, _) if code >= 500 => drop(metrics.failed.fetch_add(1, Relaxed)),
+            (Stage::Admitted, Some(_)) if !status.is_server_error() => {
+                metrics.ends.answered.add(time)
+            }
+            (Stage::Admitted, _) if code >= 500 => drop(metrics.ends.failed.fetch_add(1, Relaxed)),
             _ => {}
         }
         let mut entry = self.entry.take()?;
@@ -170,9 +172,9 @@ impl<'g> Journal<'g> {
 impl Drop for Journal<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.metrics.cancelled.fetch_add(1, Relaxed);
+            self.metrics.ends.cancelled.fetch_add(1, Relaxed);
             if self.stage.get() == Stage::Admitted {
-                self.metrics.failed.fetch_add(1, Relaxed);
+                self.metrics.ends.failed.fetch_add(1, Relaxed);
                 let time = now().saturating_since(self.start);
                 self.metrics.service.add_given_up(time);
                 let route = self.route.get();
@@ -282,8 +284,8 @@ mod tests {
             failed: 3,
         };
         assert_eq!(metrics.outcomes(), expected);
-        let answered = metrics.answered.counts();
-        let none = GatewayMetrics::new(1).answered.counts();
+        let answered = metrics.ends.answered.counts();
+        let none = GatewayMetrics::new(1).ends.answered.counts();
         assert_eq!(answered.since(&none).total(), 3);
         let by_class = route.classes.each_ref().map(|times| {
             let counts = times.buckets.iter().map(|bucket| bucket.load(Relaxed));

@@ -13,7 +13,7 @@ use posthaste_serve::Rejection;
 use posthaste_units::{Instant, Span};
 
 use super::access_log::{AccessLog, Decided};
-use super::log_line::{self, AccessLine, Phases, query, text};
+use super::log_line::{self, AccessLine, Phases, RequestText, query, text};
 use super::times::RouteTimes;
 use crate::client_address::ClientAddress;
 use crate::clock::{now, wall_clock};
@@ -32,14 +32,7 @@ pub(crate) struct LogEntry {
     log: Arc<AccessLog>,
     settings: Log,
     client: ClientAddress,
-    method: Method,
-    uri: Uri,
-    version: Version,
-    host: Option<HeaderValue>,
-    user_agent: Option<HeaderValue>,
-    referer: Option<HeaderValue>,
-    /// As received (W3C Trace Context).
-    traceparent: Option<HeaderValue>,
+    request: LoggedRequest,
     start: Instant,
     pub(super) admitted: Cell<Option<Instant>>,
     /// Reason for which a dry run would have rejected the request.
@@ -59,6 +52,18 @@ pub(crate) struct LogEntry {
     /// The client left before the reply.
     is_cancelled: Cell<bool>,
     reply: Option<Reply>,
+}
+
+/// The head of a request, as received.
+struct LoggedRequest {
+    method: Method,
+    uri: Uri,
+    version: Version,
+    host: Option<HeaderValue>,
+    user_agent: Option<HeaderValue>,
+    referer: Option<HeaderValue>,
+    /// W3C Trace Context.
+    traceparent: Option<HeaderValue>,
 }
 
 /// The head of a reply.
@@ -84,13 +89,15 @@ impl LogEntry {
             log,
             settings,
             client,
-            method: request.method().clone(),
-            uri: request.uri().clone(),
-            version: request.version(),
-            host: field(HOST),
-            user_agent: field(USER_AGENT),
-            referer: field(REFERER),
-            traceparent: field(TRACEPARENT),
+            request: LoggedRequest {
+                method: request.method().clone(),
+                uri: request.uri().clone(),
+                version: request.version(),
+                host: field(HOST),
+                user_agent: field(USER_AGENT),
+                referer: field(REFERER),
+                traceparent: field(TRACEPARENT),
+            },
             start,
             admitted: Cell::new(None),
             would_reject: Cell::new(None),
@@ -141,7 +148,7 @@ impl LogEntry {
         let status = self.reply.as_ref().map(|reply| reply.status);
         let is_empty =
             |status: StatusCode| status.is_informational() || matches!(status.as_u16(), 204 | 304);
-        self.method != Method::HEAD && !status.is_some_and(is_empty)
+        self.request.method != Method::HEAD && !status.is_some_and(is_empty)
     }
 
     /// Writes the line at the end of the reply's body.
@@ -181,13 +188,14 @@ impl LogEntry {
             let field = field.as_ref()?;
             Some(text(field.as_bytes()).into_owned().into())
         };
-        let host = self.uri.authority().map(|authority| {
+        let request = &self.request;
+        let host = request.uri.authority().map(|authority| {
             // Without credentials.
             let host = authority.as_str().rsplit('@').next();
             text(host.unwrap_or_default().as_bytes())
         });
-        let referer = self.referer.as_ref();
-        let path = match (self.uri.path(), &host, self.settings.format) {
+        let referer = request.referer.as_ref();
+        let path = match (request.uri.path(), &host, self.settings.format) {
             // CONNECT has no path.
             ("", Some(host), LogFormat::Combined) => host.clone(),
             (path, _, _) => text(path.as_bytes()),
@@ -197,13 +205,16 @@ impl LogEntry {
             time: time.unwrap_or_default().as_secs_f64(),
             client: self.client,
             account: self.account.get().map(|name| &**name),
-            method: Some(text(self.method.as_str().as_bytes())),
-            path: Some(path),
-            query: query(self.uri.query(), self.settings.query),
-            version: version(self.version),
-            host: host.or_else(|| field(&self.host)),
-            user_agent: field(&self.user_agent),
-            referer: referer.map(|field| log_line::referer(field.as_bytes(), self.settings.query)),
+            request: RequestText {
+                method: Some(text(request.method.as_str().as_bytes())),
+                path: Some(path),
+                query: query(request.uri.query(), self.settings.query),
+                version: version(request.version),
+                host: host.or_else(|| field(&request.host)),
+                user_agent: field(&request.user_agent),
+                referer: referer
+                    .map(|field| log_line::referer(field.as_bytes(), self.settings.query)),
+            },
             status: reply.status.as_u16(),
             request_bytes: self.upload.get().map_or(0, |upload| upload.bytes()),
             bytes,
@@ -219,7 +230,7 @@ impl LogEntry {
             reason: reply.decided.map(|(_, reason)| reason.name()),
             error: self.error.get().map(Cow::Borrowed),
             dry_run: self.would_reject.get(),
-            traceparent: field(&self.traceparent),
+            traceparent: field(&request.traceparent),
         };
         self.log.write(&line.text(self.settings.format));
     }

@@ -26,14 +26,8 @@ pub(super) struct AccessLine<'a> {
     pub(super) client: ClientAddress,
     /// Name of the account, if one was identified. It needs no escapes.
     pub(super) account: Option<&'a str>,
-    /// `None` if the request could not be read.
-    pub(super) method: Option<Cow<'a, str>>,
-    pub(super) path: Option<Cow<'a, str>>,
-    pub(super) query: Option<Cow<'a, str>>,
-    pub(super) version: &'static str,
-    pub(super) host: Option<Cow<'a, str>>,
-    pub(super) user_agent: Option<Cow<'a, str>>,
-    pub(super) referer: Option<Cow<'a, str>>,
+    #[serde(flatten)]
+    pub(super) request: RequestText<'a>,
     pub(super) status: u16,
     /// Body of the request, as received.
     pub(super) request_bytes: u64,
@@ -57,6 +51,19 @@ pub(super) struct AccessLine<'a> {
     /// Reason for which the policy would have rejected a request that a dry run admitted.
     pub(super) dry_run: Option<&'static str>,
     pub(super) traceparent: Option<Cow<'a, str>>,
+}
+
+/// The head of a request, as text.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct RequestText<'a> {
+    /// `None` if the request could not be read.
+    pub(super) method: Option<Cow<'a, str>>,
+    pub(super) path: Option<Cow<'a, str>>,
+    pub(super) query: Option<Cow<'a, str>>,
+    pub(super) version: &'static str,
+    pub(super) host: Option<Cow<'a, str>>,
+    pub(super) user_agent: Option<Cow<'a, str>>,
+    pub(super) referer: Option<Cow<'a, str>>,
 }
 
 /// Times of the phases of a request, in milliseconds. `None` if a phase did not happen.
@@ -104,7 +111,7 @@ impl AccessLine<'_> {
             None | Some(0) => line.push('-'),
             Some(bytes) => drop(write!(line, "{bytes}")),
         }
-        for text in [&self.referer, &self.user_agent] {
+        for text in [&self.request.referer, &self.request.user_agent] {
             line.push_str(" \"");
             escape(&mut line, text.as_deref().unwrap_or("-"));
             line.push('"');
@@ -115,18 +122,18 @@ impl AccessLine<'_> {
 
     /// Appends `METHOD target VERSION`, or `-` for a request that could not be read.
     fn request_line(&self, line: &mut String) {
-        let (Some(method), Some(path)) = (&self.method, &self.path) else {
+        let (Some(method), Some(path)) = (&self.request.method, &self.request.path) else {
             line.push('-');
             return;
         };
         escape(line, method);
         line.push(' ');
         escape(line, path);
-        if let Some(query) = &self.query {
+        if let Some(query) = &self.request.query {
             line.push('?');
             escape(line, query);
         }
-        let version = match self.version {
+        let version = match self.request.version {
             "HTTP/2" => "HTTP/2.0",
             other => other,
         };

@@ -61,23 +61,13 @@ pub(crate) const FAILURES: [&str; 12] = [
 pub(crate) struct GatewayMetrics {
     /// By status code minus 100.
     pub(crate) replies: [AtomicU64; 900],
-    pub(crate) decisions: [[AtomicU64; REASONS.len()]; Wish::ALL.len()],
-    /// Replies that a dry run left uncompressed, by the reason for which the policy would compress them.
-    pub(crate) would_compress: [AtomicU64; REASONS.len()],
-    pub(crate) origins: [AtomicU64; Origin::ALL.len()],
+    pub(crate) compression: CompressionMetrics,
     pub(crate) scans: [AtomicU64; ScanResult::NAMES.len()],
     /// In the order of [`UNREAD`].
     pub(crate) unread: [AtomicU64; UNREAD.len()],
     /// Requests that the parser refused, in the order of [`VERSIONS`].
     pub(crate) unreadable: [AtomicU64; VERSIONS.len()],
-    /// Replies by origin and code point, and replies whose client requested a mark that is not allowed.
-    pub(crate) marks: [[AtomicU64; 64]; MarkOrigin::ALL.len()],
-    pub(crate) marks_denied: AtomicU64,
-    /// Connections to upstreams that the kernel refused to mark.
-    pub(crate) marks_refused: AtomicU64,
-    pub(crate) compressed: [CompressionCounters; STEPS.len()],
-    /// Replies whose compressed form was cached.
-    pub(crate) cached: CompressionCounters,
+    pub(crate) marks: MarkCounters,
     /// Requests over plain HTTP redirected to HTTPS.
     pub(crate) redirected: AtomicU64,
     /// Requests that waited for a permit.
@@ -90,6 +80,39 @@ pub(crate) struct GatewayMetrics {
     pub(crate) upstream: TimeHistogram,
     /// Times of requests without a route.
     pub(crate) unrouted: RouteTimes,
+    pub(crate) ends: EndCounters,
+    /// Optional compression, by thread.
+    pub(crate) work: Vec<ThreadWork>,
+    pub(crate) estimates: ThreadEstimates,
+    pub(crate) tunnels: TunnelCounters,
+}
+
+/// Decisions about compression, and compressions carried out.
+#[derive(Debug, Default)]
+pub(crate) struct CompressionMetrics {
+    pub(crate) decisions: [[AtomicU64; REASONS.len()]; Wish::ALL.len()],
+    /// Replies that a dry run left uncompressed, by the reason for which the policy would compress them.
+    pub(crate) would_compress: [AtomicU64; REASONS.len()],
+    pub(crate) origins: [AtomicU64; Origin::ALL.len()],
+    pub(crate) steps: [CompressionCounters; STEPS.len()],
+    /// Replies whose compressed form was cached.
+    pub(crate) cached: CompressionCounters,
+}
+
+/// Marks of replies and of connections to upstreams.
+#[derive(Debug)]
+pub(crate) struct MarkCounters {
+    /// Replies by origin and code point.
+    pub(crate) replies: [[AtomicU64; 64]; MarkOrigin::ALL.len()],
+    /// Replies whose client requested a mark that is not allowed.
+    pub(crate) denied: AtomicU64,
+    /// Connections to upstreams that the kernel refused to mark.
+    pub(crate) refused: AtomicU64,
+}
+
+/// Ends of requests.
+#[derive(Debug, Default)]
+pub(crate) struct EndCounters {
     /// Times of requests that an upstream answered with a status below 500.
     pub(crate) answered: FineHistogram,
     /// Admitted requests that got a reply 5xx or none.
@@ -98,10 +121,6 @@ pub(crate) struct GatewayMetrics {
     pub(crate) refused: [AtomicU64; 10],
     /// Requests without a reply: the client left, or its connection was ended.
     pub(crate) cancelled: AtomicU64,
-    /// Optional compression, by thread.
-    pub(crate) work: Vec<ThreadWork>,
-    pub(crate) estimates: ThreadEstimates,
-    pub(crate) tunnels: TunnelCounters,
 }
 
 /// Replies compressed with one step, or taken from the cache.
@@ -129,17 +148,15 @@ impl GatewayMetrics {
     pub(crate) fn new(threads: usize) -> Self {
         Self {
             replies: [const { AtomicU64::new(0) }; 900],
-            decisions: Default::default(),
-            would_compress: Default::default(),
-            origins: Default::default(),
+            compression: CompressionMetrics::default(),
             scans: Default::default(),
             unread: Default::default(),
             unreadable: Default::default(),
-            marks: [const { [const { AtomicU64::new(0) }; 64] }; MarkOrigin::ALL.len()],
-            marks_denied: AtomicU64::new(0),
-            marks_refused: AtomicU64::new(0),
-            compressed: Default::default(),
-            cached: CompressionCounters::default(),
+            marks: MarkCounters {
+                replies: [const { [const { AtomicU64::new(0) }; 64] }; MarkOrigin::ALL.len()],
+                denied: AtomicU64::new(0),
+                refused: AtomicU64::new(0),
+            },
             redirected: AtomicU64::new(0),
             queued: AtomicU64::new(0),
             failures: Default::default(),
@@ -148,10 +165,7 @@ impl GatewayMetrics {
             service: TimeHistogram::default(),
             upstream: TimeHistogram::default(),
             unrouted: RouteTimes::default(),
-            answered: FineHistogram::default(),
-            failed: AtomicU64::new(0),
-            refused: Default::default(),
-            cancelled: AtomicU64::new(0),
+            ends: EndCounters::default(),
             work: (0..threads).map(|_| ThreadWork::default()).collect(),
             tunnels: TunnelCounters::default(),
             estimates: ThreadEstimates(Mutex::new(vec![LoadEstimate::UNKNOWN; threads])),
@@ -165,12 +179,15 @@ impl GatewayMetrics {
     }
 
     pub(crate) fn decided(&self, preference: Preference, reason: Reason) {
-        add(&self.decisions[preference.wish as usize][reason.index()], 1);
-        add(&self.origins[preference.origin as usize], 1);
+        add(
+            &self.compression.decisions[preference.wish as usize][reason.index()],
+            1,
+        );
+        add(&self.compression.origins[preference.origin as usize], 1);
     }
 
     pub(crate) fn would_compress(&self, reason: Reason) {
-        add(&self.would_compress[reason.index()], 1);
+        add(&self.compression.would_compress[reason.index()], 1);
     }
 
     /// Counts the scan for a SOAP header, if one took place, and unreadable fields in the order of [`UNREAD`].
@@ -191,16 +208,16 @@ impl GatewayMetrics {
     }
 
     pub(crate) fn marked(&self, mark: Mark) {
-        let by_mark = &self.marks[mark.origin as usize];
+        let by_mark = &self.marks.replies[mark.origin as usize];
         add(&by_mark[usize::from(mark.dscp.get())], 1);
         if mark.denied {
-            add(&self.marks_denied, 1);
+            add(&self.marks.denied, 1);
         }
     }
 
     /// Counts a connection to an upstream that the kernel did not mark. The connection is used without a mark.
     pub(crate) fn mark_refused(&self, error: &io::Error) {
-        if self.marks_refused.fetch_add(1, Relaxed) == 0 {
+        if self.marks.refused.fetch_add(1, Relaxed) == 0 {
             tracing::warn!(%error, "the kernel refuses to mark packets to an upstream");
         }
     }
@@ -220,11 +237,13 @@ impl GatewayMetrics {
     }
 
     pub(crate) fn compressed(&self, step: Step, read: u64, written: u64, spent: Span) {
-        self.compressed[step.index()].add(read, written, spent);
+        self.compression.steps[step.index()].add(read, written, spent);
     }
 
     pub(crate) fn cached(&self, read: usize, written: usize) {
-        self.cached.add(read as u64, written as u64, Span::ZERO);
+        self.compression
+            .cached
+            .add(read as u64, written as u64, Span::ZERO);
     }
 
     /// Requests by outcome.
@@ -233,7 +252,7 @@ impl GatewayMetrics {
             let replies = &self.replies[class * 100 - 100..class * 100];
             replies.iter().map(|count| count.load(Relaxed)).sum()
         };
-        let refused = |class: usize| self.refused[class].load(Relaxed);
+        let refused = |class: usize| self.ends.refused[class].load(Relaxed);
         let answered = |classes: std::ops::Range<usize>| {
             let answered = classes.map(|class| replied(class).saturating_sub(refused(class)));
             answered.sum()
@@ -243,8 +262,8 @@ impl GatewayMetrics {
             client_errors: answered(4..5),
             refused: (1..10).map(refused).sum(),
             server_errors: answered(5..10),
-            cancelled: self.cancelled.load(Relaxed),
-            failed: self.failed.load(Relaxed),
+            cancelled: self.ends.cancelled.load(Relaxed),
+            failed: self.ends.failed.load(Relaxed),
         }
     }
 

@@ -10,7 +10,7 @@ use posthaste_units::Span;
 
 use super::access_log::AccessLog;
 use super::log_entry::version;
-use super::log_line::{AccessLine, Phases, text};
+use super::log_line::{AccessLine, Phases, RequestText, text};
 use super::metrics::GatewayMetrics;
 use crate::client_address::ClientAddress;
 use crate::clock::wall_clock;
@@ -39,13 +39,10 @@ pub(crate) fn record(
         time: time.unwrap_or_default().as_secs_f64(),
         client,
         account: None,
-        method: None,
-        path: None,
-        query: None,
-        version: version(request.version),
-        host: None,
-        user_agent: None,
-        referer: None,
+        request: RequestText {
+            version: version(request.version),
+            ..RequestText::default()
+        },
         status,
         request_bytes: 0,
         bytes: None,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hyper::StatusCode;
 use hyper::header::{HOST, HeaderMap, HeaderName};
 use posthaste_compression::{Described, Wish};
-use posthaste_gateway_config::GatewayConfig;
+use posthaste_gateway_config::{GatewayConfig, RouteConfig};
 use posthaste_http::path::{normalize_path, written_path};
 use posthaste_qos::marking::Marks;
 use posthaste_units::{Dscp, Size};
@@ -67,13 +67,18 @@ pub(crate) struct Route {
     /// The number of requests is limited.
     is_limited: bool,
     pub(crate) rewrite: Option<PathRewrite>,
-    request_fields: Option<FieldChanges>,
-    pub(crate) reply_fields: Option<Rc<FieldChanges>>,
-    pub(crate) removed_request_trailers: RemovedTrailers,
-    pub(crate) removed_reply_trailers: RemovedTrailers,
+    pub(crate) fields: RouteFields,
     pub(crate) times: Arc<RouteTimes>,
     /// The log says that the route has no HTTP/2 for calls of gRPC.
     pub(super) has_reported_call: Cell<bool>,
+}
+
+/// The changes of a route to fields and trailers.
+pub(crate) struct RouteFields {
+    request: Option<FieldChanges>,
+    pub(crate) reply: Option<Rc<FieldChanges>>,
+    pub(crate) removed_request_trailers: RemovedTrailers,
+    pub(crate) removed_reply_trailers: RemovedTrailers,
 }
 
 /// Reasons why a path has no route.
@@ -96,12 +101,9 @@ impl Route {
         let timeouts = config.timeouts.over(&resolved.config.timeouts);
         let rewrite = |to: &String| PathRewrite::new(&config.path, to);
         let mut upstreams = Upstreams::new(metrics, route.upstreams, &timeouts, pools);
-        let request_fields = FieldChanges::new(&config.request_headers);
-        let reply_fields = FieldChanges::new(&config.reply_headers);
-        let request_names = request_fields.iter().flat_map(FieldChanges::names);
-        let removed_reply_trailers = removed(reply_fields.iter().flat_map(FieldChanges::names));
+        let fields = RouteFields::new(config, &resolved.config);
         upstreams.limit_fields(resolved.config.limits.fields);
-        upstreams.forward_hints(&removed_reply_trailers);
+        upstreams.forward_hints(&fields.removed_reply_trailers);
         Self {
             host: config.normal_host(),
             path: normalize_path(&config.path)
@@ -122,10 +124,7 @@ impl Route {
             is_limited: !config.limits.requests().is_empty(),
             body_limit: config.limits.body.unwrap_or(resolved.config.limits.body),
             rewrite: config.rewrite.as_ref().map(rewrite),
-            removed_request_trailers: removed(request_names.chain(key_field(&resolved.config))),
-            removed_reply_trailers,
-            request_fields,
-            reply_fields: reply_fields.map(Rc::new),
+            fields,
             times: route.times.clone(),
             has_reported_call: Cell::new(false),
         }
@@ -164,11 +163,26 @@ impl Route {
             .rewrite
             .as_ref()
             .and_then(|_| headers.get(HOST).cloned());
-        if let Some(changes) = &self.request_fields {
+        if let Some(changes) = &self.fields.request {
             changes.apply(headers);
         }
         let rewrite = self.rewrite.as_ref()?;
         Some(Box::new(rewrite.reversal(named, headers)))
+    }
+}
+
+impl RouteFields {
+    fn new(config: &RouteConfig, gateway: &GatewayConfig) -> Self {
+        let request = FieldChanges::new(&config.request_headers);
+        let reply = FieldChanges::new(&config.reply_headers);
+        let request_names = request.iter().flat_map(FieldChanges::names);
+        let reply_names = reply.iter().flat_map(FieldChanges::names);
+        Self {
+            removed_request_trailers: removed(request_names.chain(key_field(gateway))),
+            removed_reply_trailers: removed(reply_names),
+            request,
+            reply: reply.map(Rc::new),
+        }
     }
 }
 

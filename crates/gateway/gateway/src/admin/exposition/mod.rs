@@ -80,7 +80,7 @@ fn replies(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), 
         .collect();
     let rows = seen.iter().map(|(status, n)| ([("status", &**status)], *n));
     counters(out, "replies", "Replies, by status", rows)?;
-    let cancelled = [([], load(&metrics.cancelled))];
+    let cancelled = [([], load(&metrics.ends.cancelled))];
     let unreadable = VERSIONS.iter().zip(&metrics.unreadable);
     let rows = unreadable.map(|(version, n)| ([("version", *version)], load(n)));
     let help = "Requests that cannot be read: too large, invalid or malformed";
@@ -91,7 +91,9 @@ fn replies(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), 
 
 fn decisions(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), Error> {
     let rows = Wish::ALL.into_iter().flat_map(|wish| {
-        let by_reason = REASONS.iter().zip(&metrics.decisions[wish as usize]);
+        let by_reason = REASONS
+            .iter()
+            .zip(&metrics.compression.decisions[wish as usize]);
         by_reason.map(move |(reason, count)| {
             let decision = if reason.compresses() {
                 "compressed"
@@ -109,12 +111,12 @@ fn decisions(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<()
     let help = "Replies, by the client's wish, what was decided, and why";
     counters(out, "decisions", help, rows.filter(|(_, n)| *n > 0.0))?;
 
-    let by_reason = REASONS.iter().zip(&metrics.would_compress);
+    let by_reason = REASONS.iter().zip(&metrics.compression.would_compress);
     let rows = by_reason.map(|(reason, n)| ([("reason", reason.name())], load(n)));
     let help = "Replies that a dry run left plain and would be compressed, by reason";
     counters(out, "would_compress", help, rows.filter(|(_, n)| *n > 0.0))?;
 
-    let origins = Origin::ALL.iter().zip(&metrics.origins);
+    let origins = Origin::ALL.iter().zip(&metrics.compression.origins);
     let rows = origins.map(|(origin, n)| ([("origin", origin.name())], load(n)));
     counters(out, "wishes", "Wishes, by where they were stated", rows)?;
 
@@ -143,13 +145,16 @@ fn compression(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<
         }),
     ];
     for (name, help, value) in columns {
-        let rows = STEPS.iter().zip(&metrics.compressed).map(|(step, by)| {
-            let labels = [("coding", step.coding().token()), ("step", step.name())];
-            (labels, value(by))
-        });
+        let rows = STEPS
+            .iter()
+            .zip(&metrics.compression.steps)
+            .map(|(step, by)| {
+                let labels = [("coding", step.coding().token()), ("step", step.name())];
+                (labels, value(by))
+            });
         counters(out, name, help, rows)?;
     }
-    let cached = &metrics.cached;
+    let cached = &metrics.compression.cached;
     let help = "Replies whose compressed form was at hand";
     counters(out, "cached", help, [([], load(&cached.replies))])?;
     let help = "Bytes that these were shorter by";
@@ -162,7 +167,7 @@ fn marks(
     metrics: &GatewayMetrics,
     snapshot: &Snapshot,
 ) -> Result<(), Error> {
-    let by_origin = MarkOrigin::ALL.iter().zip(&metrics.marks);
+    let by_origin = MarkOrigin::ALL.iter().zip(&metrics.marks.replies);
     let seen: Vec<_> = by_origin
         .flat_map(|(origin, by_mark)| {
             let marks = (0..64).filter_map(Dscp::new).zip(by_mark);
@@ -177,8 +182,8 @@ fn marks(
     counters(out, "marks", help, rows)?;
 
     let own = [
-        ("denied", metrics.marks_denied.load(Relaxed)),
-        ("upstream-refused", metrics.marks_refused.load(Relaxed)),
+        ("denied", metrics.marks.denied.load(Relaxed)),
+        ("upstream-refused", metrics.marks.refused.load(Relaxed)),
     ];
     let events = snapshot.marks();
     let rows = events

@@ -259,8 +259,8 @@ fn tiers(service: &ServiceReading) -> Markup {
 
 fn saved(context: &GatewayContext) -> String {
     let (mut read, mut written) = (0, 0);
-    let metrics = &context.metrics;
-    for by in metrics.compressed.iter().chain([&metrics.cached]) {
+    let metrics = &context.metrics.compression;
+    for by in metrics.steps.iter().chain([&metrics.cached]) {
         read += by.read.load(Relaxed);
         written += by.written.load(Relaxed);
     }
@@ -268,8 +268,10 @@ fn saved(context: &GatewayContext) -> String {
 }
 
 fn decisions(context: &GatewayContext) -> Markup {
-    let decisions = &context.metrics.decisions;
-    let would = REASONS.iter().zip(&context.metrics.would_compress);
+    let decisions = &context.metrics.compression.decisions;
+    let would = REASONS
+        .iter()
+        .zip(&context.metrics.compression.would_compress);
     let would = would.filter(|(_, count)| count.load(Relaxed) > 0);
     html! {
         table {
@@ -294,11 +296,11 @@ fn decisions(context: &GatewayContext) -> Markup {
 }
 
 fn steps(context: &GatewayContext) -> Markup {
-    let metrics = &context.metrics;
+    let metrics = &context.metrics.compression;
     html! {
         table {
             tr { th { "Step" } th.n { "Replies" } th.n { "Smaller by" } th.n { "µs each" } }
-            @for (name, by) in STEPS.map(Step::name).into_iter().zip(&metrics.compressed).chain([("at hand", &metrics.cached)]) {
+            @for (name, by) in STEPS.map(Step::name).into_iter().zip(&metrics.steps).chain([("at hand", &metrics.cached)]) {
                 @let replies = by.replies.load(Relaxed);
                 @if replies > 0 {
                     @let (read, written) = (by.read.load(Relaxed) as f64, by.written.load(Relaxed) as f64);
