@@ -16,8 +16,8 @@ fn simulate(options: &[&str]) -> CommandOutput {
     let output = execute(&mut posthaste(
         &[&["simulate"], &LINE[..], options].concat(),
     ));
-    assert_eq!(execute.code, Some(0), "{}", execute.err);
-    execute
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    output
 }
 
 fn json(options: &[&str]) -> Value {
