@@ -28,7 +28,7 @@ mod offers;
 mod oracle;
 mod page;
 mod past_limit;
-pub(crate) mod pinned;
+mod pinned;
 mod proxies;
 mod reply;
 mod result;

@@ -7,6 +7,7 @@
 mod bench;
 mod builds;
 mod busy;
+mod cores;
 mod load;
 mod nginx;
 mod peers;

@@ -1,7 +1,7 @@
 //! Requests through a gateway whose names, upstreams, certificates and configuration change.
 
-use crate::bench::pinned::server;
 use crate::bench::{Bench, Figure, Measure};
+use crate::cores::server;
 use crate::error::Outcome;
 use crate::peers::gateway::changes::{ChangesOutcome, Surroundings, run};
 

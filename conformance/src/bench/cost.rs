@@ -3,9 +3,10 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::bench::pinned::{generator, micros, number, server};
+use crate::bench::pinned::{micros, number};
 use crate::bench::{Bench, Figure, Measure, in_turns, pair_ratio, streams};
 use crate::checkout::cargo;
+use crate::cores::{generator, server};
 use crate::error::{Outcome, TaskError, check};
 use crate::nginx::Nginx;
 use crate::process;

@@ -7,8 +7,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::bench::pinned::{real_time, server};
 use crate::bench::{Bench, Figure, Measure, median, quantile};
+use crate::cores::{real_time, server};
 use crate::error::{Outcome, TaskError, check};
 use crate::load::LoadReport;
 use crate::site::{Server, free_address};

@@ -6,9 +6,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::bench::pinned::{generator, micros, number, real_time, server};
+use crate::bench::pinned::{micros, number};
 use crate::bench::proxies::{fill, nginx, owned};
 use crate::bench::{Bench, Figure, Measure, in_turns, pair_ratio};
+use crate::cores::{generator, real_time, server};
 use crate::error::{Outcome, TaskError, check};
 use crate::site::{Server, free_address};
 use crate::tools;

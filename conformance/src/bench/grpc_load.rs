@@ -10,8 +10,9 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::bench::grpc::GHZ;
-use crate::bench::pinned::{generator, micros, number};
+use crate::bench::pinned::{micros, number};
 use crate::bench::{Bench, Figure, Measure, in_turns, pair_ratio};
+use crate::cores::generator;
 use crate::error::{Outcome, TaskError, check};
 use crate::peers::toolkits::Book;
 use crate::site::Server;

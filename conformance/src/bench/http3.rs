@@ -4,8 +4,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::bench::pinned::{generator, micros, number, server};
+use crate::bench::pinned::{micros, number};
 use crate::bench::{Bench, Figure, Measure, in_turns, pair_ratio};
+use crate::cores::{generator, server};
 use crate::error::{Outcome, TaskError, check};
 use crate::nginx::certificate;
 use crate::site::{Server, free_udp_address};

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::bench::pinned::{generator, server};
 use crate::bench::result::Bounds;
 use crate::bench::{Bench, Figure, Measure, in_turns, median, pair_ratio};
+use crate::cores::{generator, server};
 use crate::error::{Outcome, check};
 use crate::peers::broker::broker;
 use crate::peers::generators::first_isbn;

@@ -9,9 +9,10 @@
 use posthaste_stats::theory::{Md1, Mm1, Mm1k};
 use posthaste_units::Span;
 
-use crate::bench::pinned::{number, real_time};
+use crate::bench::pinned::number;
 use crate::bench::result::Bounds;
 use crate::bench::{Bench, Figure, Measure};
+use crate::cores::real_time;
 use crate::error::{Outcome, TaskError};
 use crate::load::{LoadReport, Loading};
 use crate::peers::generators::first_isbn;

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::bench::pinned::generator;
 use crate::bench::{Bench, Figure, Measure};
+use crate::cores::generator;
 use crate::error::{Outcome, TaskError};
 use crate::peers::generators::first_isbn;
 use crate::peers::namespace::in_namespace;

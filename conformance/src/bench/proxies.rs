@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::bench::pinned::{generator, number, real_time, server};
+use crate::bench::pinned::number;
 use crate::bench::{Bench, Figure, Measure};
+use crate::cores::{generator, real_time, server};
 use crate::error::{Outcome, TaskError, check};
 use crate::peers::generators::first_isbn;
 use crate::site::{Server, Site, free_address};

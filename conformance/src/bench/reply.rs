@@ -1,7 +1,7 @@
 //! The server's cost of a reply: as SOAP against gSOAP, and as SOAP against a page.
 
-use crate::bench::pinned::server;
 use crate::bench::{Bench, Figure, Measure, in_turns};
+use crate::cores::server;
 use crate::error::Outcome;
 use crate::peers::generators::{first_isbn, get};
 use crate::peers::toolkits::gsoap_server;

@@ -7,8 +7,9 @@
 use posthaste_stats::goodness::{coefficient_of_variation, exponential_gaps};
 use posthaste_units::Span;
 
-use crate::bench::pinned::{generator, number, server};
+use crate::bench::pinned::number;
 use crate::bench::{Bench, Figure, Measure};
+use crate::cores::{generator, server};
 use crate::error::{Outcome, TaskError, check};
 use crate::load::LoadReport;
 use crate::peers::generators::get;

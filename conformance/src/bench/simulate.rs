@@ -9,8 +9,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::bench::pinned::{generator, number, server};
+use crate::bench::pinned::number;
 use crate::bench::{Bench, Figure, Measure, in_turns};
+use crate::cores::{generator, server};
 use crate::error::{Outcome, TaskError, check};
 use crate::process::Finished;
 use crate::tools;

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::bench::pinned::{generator, server};
+use crate::cores::{generator, server};
 use crate::error::{Outcome, TaskError, check};
 use crate::load::LoadReport;
 use crate::site::Site;

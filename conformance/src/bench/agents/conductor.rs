@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::bench::pinned::{generator, number, server};
+use crate::bench::pinned::number;
 use crate::bench::{Bench, Figure, Measure};
 use crate::builds::example;
+use crate::cores::{generator, server};
 use crate::error::{Outcome, TaskError, check};
 use crate::load::{LoadReport, Loading};
 use crate::process::Running;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::surroundings::{LoggingService, NatsServer, rows};
-use crate::bench::pinned::real_time;
 use crate::bench::{Bench, Figure, Measure, median, pair_ratio};
+use crate::cores::real_time;
 use crate::error::{Outcome, check};
 
 /// Requests per second of both agents.

@@ -1,8 +1,8 @@
 //! The common start of two agents, as the service sees it.
 
 use super::surroundings::{LoggedRequest, LoggingService, NatsServer, of_agent, rows};
-use crate::bench::pinned::real_time;
 use crate::bench::{Bench, Figure, Measure, quantile};
+use crate::cores::real_time;
 use crate::error::{Outcome, TaskError, check};
 use crate::load::LoadReport;
 
