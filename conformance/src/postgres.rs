@@ -49,12 +49,7 @@ impl Postgres {
         make.arg("--pgdata").arg(&data);
         make.args(["--username", "posthaste", "--auth", "trust", "--no-sync"]);
         site.run("initdb", make.current_dir(&folder.0), 60)?;
-        let server = serve(
-            site,
-            &programs,
-            (&*folder.0, &*certificate),
-            free_address()?,
-        )?;
+        let server = serve(site, &programs, &folder.0, &certificate, free_address()?)?;
         let this = Self {
             address: server.address,
             server: Some(server),
@@ -80,8 +75,7 @@ impl Postgres {
         let (folder, address) = (&self.folder.0, self.address);
         let end = Instant::now() + READY;
         self.server = Some(loop {
-            let files = (&**folder, &*self.certificate);
-            match serve(site, &self.programs, files, address) {
+            match serve(site, &self.programs, folder, &self.certificate, address) {
                 // Processes of the killed server may still use its shared memory.
                 Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(100)),
                 served => break served?,
@@ -125,7 +119,8 @@ impl Postgres {
 fn serve(
     site: &Site,
     programs: &Path,
-    (folder, certificate): (&Path, &Path),
+    folder: &Path,
+    certificate: &Path,
     address: SocketAddr,
 ) -> Outcome<Server> {
     let mut serve = as_user(&programs.join("postgres"));

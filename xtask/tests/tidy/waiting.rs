@@ -44,7 +44,8 @@ fn is_inside(module: &str, parent: &str) -> bool {
 }
 
 /// True if the table has the tests of this place.
-fn covers(row: &WaitingTests, (package, target, module): &(String, String, String)) -> bool {
+fn covers(row: &WaitingTests, tests: &(String, String, String)) -> bool {
+    let (package, target, module) = tests;
     let any = row.modules.is_empty();
     let named = row.modules.iter().any(|parent| is_inside(module, parent));
     row.package == package && row.target == target && (any || named)

@@ -74,13 +74,7 @@ pub(in crate::bench) fn outages(bench: &Bench) -> Outcome<Vec<Figure>> {
     let mut measured: [OutageTimes; 4] = std::array::from_fn(|_| OutageTimes::default());
     for _ in 0..plan.rounds {
         for (kind, measured) in plan.kinds.iter().zip(&mut measured) {
-            run(
-                &mut nats,
-                &mut service,
-                &rows,
-                (plan.length, kind),
-                measured,
-            )?;
+            run(&mut nats, &mut service, &rows, plan.length, kind, measured)?;
         }
     }
     let [undisturbed, disturbed @ ..] = &measured;
@@ -130,7 +124,8 @@ fn run(
     nats: &mut NatsServer<'_>,
     service: &mut LoggingService,
     rows: &Path,
-    (length, kind): (u64, &Outage),
+    length: u64,
+    kind: &Outage,
     measured: &mut OutageTimes,
 ) -> Outcome<()> {
     let duration = format!("{length}s");

@@ -200,8 +200,9 @@ impl Scenario {
             let steps = self.course(lengths);
             let steps = steps.iter().map(step).collect::<Result<_, _>>()?;
             let clients = keys.iter().enumerate();
-            let requests = clients
-                .map(|client| self.request(format!("http://{proxy}{page}"), client, important));
+            let requests = clients.map(|(client, key)| {
+                self.request(format!("http://{proxy}{page}"), client, key, important)
+            });
             let pace = Pace::Open {
                 arrivals: Arrivals::Poisson,
                 steps,
@@ -231,7 +232,8 @@ impl Scenario {
     fn request(
         &self,
         url: String,
-        (client, key): (usize, &AccountKey),
+        client: usize,
+        key: &AccountKey,
         important: bool,
     ) -> RequestSpec {
         let is_hostile = self.kind == ScenarioKind::Hostile && client == 0;

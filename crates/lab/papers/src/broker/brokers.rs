@@ -125,7 +125,7 @@ fn study(conditions: &Conditions<'_>, extent: &BrokersExtent) -> Result<Records,
         let request = question(&format!("http://{}/soap", proxy.address));
         let plan = |pace| plan_of(request.clone(), pace, cores);
         let done = number as u64;
-        if sweep_one(conditions, extent, (who, done), &proxy, &plan, &mut table)?.is_none() {
+        if sweep_one(conditions, extent, who, done, &proxy, &plan, &mut table)?.is_none() {
             break;
         }
     }
@@ -141,7 +141,8 @@ fn study(conditions: &Conditions<'_>, extent: &BrokersExtent) -> Result<Records,
 fn sweep_one(
     conditions: &Conditions<'_>,
     extent: &BrokersExtent,
-    (who, number): (&str, u64),
+    who: &str,
+    number: u64,
     proxy: &ProxyUnderTest,
     plan: &impl Fn(Pace) -> Plan,
     table: &mut RecordTable,

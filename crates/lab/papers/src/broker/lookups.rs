@@ -123,8 +123,8 @@ impl Filled {
         postgres: Option<&StoreUrl>,
     ) -> Result<Vec<(&'static str, LookupMethod<'_>)>, Failure> {
         let designs = DESIGNS.map(|name| {
-            let designs = LookupMethod::by_name(name, &self.index, postgres)?;
-            Ok(designs.map(|designs| (name, designs)))
+            let method = LookupMethod::by_name(name, &self.index, postgres)?;
+            Ok(method.map(|method| (name, method)))
         });
         designs.into_iter().filter_map(Result::transpose).collect()
     }
@@ -134,12 +134,13 @@ impl Filled {
     fn compare(
         &self,
         designs: &[(&str, LookupMethod<'_>)],
-        (question, ask): &Question,
+        question: &Question,
         answers: &mut RecordTable,
     ) -> Result<(), Failure> {
+        let (question, ask) = question;
         let (now, wanted) = (Timestamp::now(), wanted(*ask));
-        let prices = |designs: &LookupMethod<'_>| {
-            let price = |kind: &String| designs.price(kind, &wanted, now);
+        let prices = |method: &LookupMethod<'_>| {
+            let price = |kind: &String| method.price(kind, &wanted, now);
             self.kinds.iter().map(price).collect::<Result<Vec<_>, _>>()
         };
         let [(_, index), others @ ..] = designs else {
@@ -167,23 +168,24 @@ impl Filled {
     fn time(
         &self,
         designs: &[(&str, LookupMethod<'_>)],
-        (question, ask): &Question,
+        question: &Question,
         conditions: &Conditions<'_>,
         seconds: f64,
         table: &mut RecordTable,
     ) -> Result<(), Failure> {
+        let (question, ask) = question;
         let wanted = wanted(*ask);
         let mut timings: Vec<_> = designs
             .iter()
-            .map(|(design, designs)| {
+            .map(|(design, method)| {
                 let order = conditions.seed.stream("which type is asked for");
-                (design, designs, order, Timing::new())
+                (design, method, order, Timing::new())
             })
             .collect();
         for _ in 0..TURNS {
-            for (_, designs, order, timing) in &mut timings {
+            for (_, method, order, timing) in &mut timings {
                 let kind = || self.kinds[order.random_range(0..self.kinds.len())].as_str();
-                timing.run(designs, &wanted, kind, seconds / f64::from(TURNS))?;
+                timing.run(method, &wanted, kind, seconds / f64::from(TURNS))?;
             }
         }
         for (design, _, _, timing) in timings {

@@ -142,7 +142,8 @@ fn side_by_side(
     Ok((!stopped).then_some((finished, witness.into())))
 }
 
-fn row((cell, run, outcome): &FinishedRun, repetition: u64, witness: Span) -> Vec<RecordValue> {
+fn row(finished: &FinishedRun, repetition: u64, witness: Span) -> Vec<RecordValue> {
+    let (cell, run, outcome) = finished;
     let mut row: Vec<RecordValue> = vec![cell.marks.name().into()];
     row.extend([cell.background as f64, cell.rate].map(RecordValue::from));
     row.extend([repetition, run.intended].map(RecordValue::from));

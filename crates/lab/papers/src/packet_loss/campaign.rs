@@ -55,7 +55,8 @@ impl<'a> Campaign<'a> {
     /// [`MOST`]. If stopped, it records the finished transactions and returns `None`.
     pub(super) fn run(
         &mut self,
-        (key, name): (&str, &str),
+        key: &str,
+        name: &str,
         ends: &Ends,
         jobs: &[Job],
     ) -> Result<Option<Results>, Failure> {
@@ -82,7 +83,7 @@ impl<'a> Campaign<'a> {
                 continue;
             }
             let well = measured.ended == TransactionEnd::Well;
-            let row = columns::row((key, ends.segment), job, well, &measured.traced);
+            let row = columns::row(key, ends.segment, job, well, &measured.traced);
             self.table.push(row);
         }
         if run.stopped {

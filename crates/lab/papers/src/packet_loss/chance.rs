@@ -35,8 +35,8 @@ fn study(conditions: &Conditions<'_>, transactions: usize) -> Result<Records, Fa
     for kernel in kernel::BOTH {
         let mut jobs = steady();
         jobs.extend(vec![job; transactions]);
-        let names = (kernel.key, kernel.name);
-        if campaign.run(names, &kernel.ends()?, &jobs)?.is_none() {
+        let results = campaign.run(kernel.key, kernel.name, &kernel.ends()?, &jobs)?;
+        if results.is_none() {
             break;
         }
     }

@@ -45,7 +45,8 @@ pub(super) fn table() -> RecordTable {
 /// Returns the row of a transaction between these ends, with segments of `segment` bytes. `well` is true if the
 /// transaction ended as it should.
 pub(super) fn row(
-    (key, segment): (&str, u32),
+    key: &str,
+    segment: u32,
     job: &Job,
     well: bool,
     traced: &Traced,

@@ -91,7 +91,8 @@ pub(crate) static FIG_11: Figure = Figure {
     checks: |records| {
         shorter_on_all_lines(
             instrument::simulation(records),
-            [&SELLERPROFILE, &AUTHOR].map(|service| of_freebsd(records, service)),
+            &of_freebsd(records, &SELLERPROFILE),
+            &of_freebsd(records, &AUTHOR),
         )
     },
     ..FIG_04
@@ -114,7 +115,8 @@ pub(crate) static FIG_13: Figure = Figure {
     checks: |records| {
         shorter_on_all_lines(
             instrument::all(records),
-            [&SELLERPROFILE, &AUTHOR].map(|service| of_linux(records, service)),
+            &of_linux(records, &SELLERPROFILE),
+            &of_linux(records, &AUTHOR),
         )
     },
     ..FIG_08
@@ -136,10 +138,11 @@ fn on_all_lines(records: &Records, mut checks: Vec<Check>, all: &[Cells<'_>]) ->
 /// Adds the claims about all lines, and the comparison of the shorter reply with the longer one.
 fn shorter_on_all_lines(
     mut checks: Vec<Check>,
-    [shorter, longer]: [Vec<Cells<'_>>; 2],
+    shorter: &[Cells<'_>],
+    longer: &[Cells<'_>],
 ) -> Vec<Check> {
-    checks.extend(all_lines::checks(&shorter));
-    let pairs = shorter.iter().zip(&longer);
+    checks.extend(all_lines::checks(shorter));
+    let pairs = shorter.iter().zip(longer);
     checks.extend(pairs.map(|(shorter, longer)| all_lines::is_larger(shorter, longer)));
     checks
 }

@@ -73,7 +73,7 @@ fn study(
         if variant.key == TODAY.key {
             jobs.splice(0..0, steady());
         }
-        let results = campaign.run((variant.key, &variant.name()), &variant.ends()?, &jobs)?;
+        let results = campaign.run(variant.key, &variant.name(), &variant.ends()?, &jobs)?;
         let Some(results) = results else {
             break;
         };

@@ -176,7 +176,8 @@ fn columns_of(
     simulated: &SimulatedRun,
 ) -> Vec<posthaste_study::RecordValue> {
     columns::row(
-        (stack.key, SEGMENT),
+        stack.key,
+        SEGMENT,
         &part.job,
         simulated.well,
         &simulated.traced,

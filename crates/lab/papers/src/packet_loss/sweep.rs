@@ -53,7 +53,7 @@ fn sweep(
     [all, more]: Repetitions,
     tables: &mut Tables,
 ) -> Result<bool, Failure> {
-    let names = (kernel.key, kernel.name);
+    let (key, name) = (kernel.key, kernel.name);
     let ends = Ends {
         kept: true,
         ..kernel.ends()?
@@ -62,7 +62,7 @@ fn sweep(
     let steady = steady();
     let mut jobs = steady.clone();
     jobs.extend(cells.repeat(all as usize));
-    let Some(results) = campaign.run(names, &ends, &jobs)? else {
+    let Some(results) = campaign.run(key, name, &ends, &jobs)? else {
         return Ok(false);
     };
     let of_cells = &results.measured[steady.len()..];
@@ -78,7 +78,7 @@ fn sweep(
     paired.take(&jobs, results);
     let mut whole = true;
     if !again.is_empty() {
-        match campaign.run(names, &ends, &again)? {
+        match campaign.run(key, name, &ends, &again)? {
             Some(results) => paired.take(&again, results),
             None => whole = false,
         }

@@ -89,8 +89,7 @@ fn study(
                     seed: conditions.seed.child(&format!("{} {}", line.kbit, line.ms)),
                     times,
                 };
-                let key = (stack.key, name(remedy));
-                trial.run(key, &mut tables)?;
+                trial.run(stack.key, name(remedy), &mut tables)?;
             }
         }
     }
@@ -142,11 +141,7 @@ struct RemedyTrial<'a> {
 }
 
 impl RemedyTrial<'_> {
-    fn run(
-        &self,
-        (stack, remedy): (&str, &str),
-        tables: &mut [RecordTable; 2],
-    ) -> Result<(), Failure> {
+    fn run(&self, stack: &str, remedy: &str, tables: &mut [RecordTable; 2]) -> Result<(), Failure> {
         let none = self.play([PlannedDrops::NONE], EACH)?;
         let packets = none.iter().map(|simulated| simulated.traced.packets).max();
         let last = packets.expect("every job is simulated at least once");

@@ -31,7 +31,8 @@ impl StudyAgents {
     /// records by study.
     pub(super) fn simulate(
         &self,
-        (full, seed): (bool, Seed),
+        full: bool,
+        seed: Seed,
         selection: &[&Figure],
         stop: &AtomicBool,
     ) -> Result<BTreeMap<String, Records>, Failure> {

@@ -92,7 +92,7 @@ impl Args {
         #[cfg(feature = "agents")]
         let simulated = self
             .agents
-            .simulate((self.full, self.seed), &selection, &stop)?;
+            .simulate(self.full, self.seed, &selection, &stop)?;
         #[cfg(not(feature = "agents"))]
         let simulated = std::collections::BTreeMap::new();
         let options = Options {

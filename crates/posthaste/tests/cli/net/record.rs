@@ -79,7 +79,8 @@ fn replayed(record: &str, sharing: Sharing) -> Vec<String> {
     sorted(decided.into_iter())
 }
 
-fn line((direction, connection, _, passage): &Arrived<u64, BlankPacket>) -> String {
+fn line(arrived: &Arrived<u64, BlankPacket>) -> String {
+    let (direction, connection, _, passage) = arrived;
     let (fate, reason, marks) = match passage.fate {
         Fate::Delivered(marks) => ("delivered", "", marks),
         Fate::Dropped(reason) => ("dropped", reason.name(), Default::default()),

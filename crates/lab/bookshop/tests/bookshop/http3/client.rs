@@ -213,7 +213,8 @@ impl Http3Client {
     /// Sends a request.
     pub(crate) async fn open(
         &self,
-        (method, path): (&str, &str),
+        method: &str,
+        path: &str,
         fields: &[(&str, &str)],
         body: &[u8],
     ) -> OpenRequest {
@@ -266,7 +267,10 @@ impl Http3Client {
         fields: &[(&str, &str)],
         body: &[u8],
     ) -> Http3Reply {
-        self.open(begin, fields, body).await.finish().await
+        self.open(begin.0, begin.1, fields, body)
+            .await
+            .finish()
+            .await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Http3Reply {

@@ -74,7 +74,8 @@ async fn until(holds: impl Fn() -> bool) {
 /// Sends a request over HTTP/1.1 with TLS.
 fn over_http1(
     shop: &SecureShop,
-    (method, path): (&str, &str),
+    method: &str,
+    path: &str,
     fields: &[(&str, &str)],
     body: &[u8],
 ) -> HttpReply {
@@ -135,7 +136,7 @@ fn replies_are_those_over_http_1() {
         ] {
             let (over3, over1) = (
                 client.get(path).await,
-                over_http1(&shop, ("GET", path), &[], b""),
+                over_http1(&shop, "GET", path, &[], b""),
             );
             assert_eq!(
                 (over3.status, &over3.body),
@@ -165,7 +166,7 @@ fn replies_are_those_over_http_1() {
         ];
         let body = envelope(Version::Soap11, "BookLite", &isbn);
         let soap = client.send(("POST", "/soap"), &kind, body.as_bytes()).await;
-        let over1 = over_http1(&shop, ("POST", "/soap"), &kind, body.as_bytes());
+        let over1 = over_http1(&shop, "POST", "/soap", &kind, body.as_bytes());
         assert_eq!((soap.status, &soap.body), (200, &over1.body));
         let long = vec![b' '; 300 << 10];
         let refused = client.send(("POST", "/soap"), &kind, &long).await;
@@ -188,7 +189,7 @@ fn http_3_is_announced_where_it_is_served() {
         });
         let port = shop.running.addr.port();
         let expected = http3.then(|| format!("h3=\":{port}\"; ma=86400"));
-        let over1 = over_http1(&shop, ("GET", "/healthz"), &[], b"");
+        let over1 = over_http1(&shop, "GET", "/healthz", &[], b"");
         assert_eq!(over1.field("alt-svc"), expected.as_deref());
         run(async {
             assert_eq!(announced_over_http2(&shop).await, expected);
@@ -239,7 +240,7 @@ fn events_stream_and_a_client_may_stop_them() {
         assert!(all.text().ends_with("data: [DONE]\n\n"));
         // The second event is due much later.
         let mut slow = client
-            .open(("GET", "/orders?events=2&gap=600s"), &[], b"")
+            .open("GET", "/orders?events=2&gap=600s", &[], b"")
             .await;
         while !slow.reply().text().ends_with("\n\n") {
             assert!(slow.read().await);
@@ -272,7 +273,7 @@ fn a_client_that_stops_reading_is_closed() {
     run(async {
         let connection = connect_quic(shop.running.addr, &shop.certificate, 16 << 10).await;
         let client = Http3Client::on(connection).await;
-        let _unread = client.open(("GET", "/isbns.csv"), &[], b"").await;
+        let _unread = client.open("GET", "/isbns.csv", &[], b"").await;
         client.connection.closed().await;
         let counts = shop.running.counters.snapshot();
         assert_eq!((counts.timed_out_writing, counts.protocol_errors), (1, 0));
@@ -355,7 +356,7 @@ fn a_stop_finishes_replies_under_way() {
         assert_eq!(idle.get("/healthz").await.status, 200);
         let client = Http3Client::new(shop.running.addr, &shop.certificate).await;
         let mut events = client
-            .open(("GET", "/orders?events=20&gap=25ms"), &[], b"")
+            .open("GET", "/orders?events=20&gap=25ms", &[], b"")
             .await;
         while events.reply().status == 0 {
             assert!(events.read().await);

@@ -122,7 +122,9 @@ fn facts(form: ServiceForm, answer: &FormReply, book: &Book) -> Result<usize, Fa
             Ok(count(&mut elements, |text| body.contains(&text)))
         }
         ServiceForm::Page => {
-            let mut parts = values(book).into_iter().map(in_page);
+            let mut parts = values(book)
+                .into_iter()
+                .map(|(name, value)| in_page(name, &value));
             Ok(count(&mut parts, |text| body.contains(&text)))
         }
         ServiceForm::Json | ServiceForm::JsonHttp2 => facts_of_json(&body, book),
@@ -161,9 +163,9 @@ fn facts_of_json(text: &str, book: &Book) -> Result<usize, Failure> {
 }
 
 /// The markup of a fact in a page.
-fn in_page((name, value): (&str, String)) -> String {
+fn in_page(name: &str, value: &str) -> String {
     let mut text = String::new();
-    posthaste_soap::write::text(&value, &mut text);
+    posthaste_soap::write::text(value, &mut text);
     let row = |label: &str| format!("<td>{label}</td><td>{text}</td>");
     match name {
         "title" => format!("<h1>{text}</h1>"),
