@@ -1,8 +1,7 @@
 //! Tests of `posthaste` against foreign software, and benchmarks next to it.
 //!
-//! `cargo xtask` starts this program for `test`, `busy`, `bench`, `pgo` and
-//! `predictions`. Tests and measurements use `posthaste`
-//! as a program. Nothing here links against a crate that measures, so that a test sees the same as a user.
+//! `cargo xtask` starts this program for `test`, `busy`, `bench`, `pgo` and `predictions`. Tests and measurements use
+//! `posthaste` as a program. Nothing here links against a crate that measures, so that a test sees the same as a user.
 
 mod bench;
 mod builds;
@@ -40,16 +39,16 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Run the tests against real peers, which it installs: `cargo xtask test`
+    /// Run the peer tests, whose programs it installs: `cargo xtask test`
     Peers {
         /// Only the peer test of this name
         #[arg(long, value_name = "NAME")]
         only: Option<String>,
-        /// Use the build of the workspace's tests, and leave the last lines to the caller
+        /// Use the build of the workspace's tests, and omit the last lines, which the caller prints
         #[arg(long)]
         tested: bool,
     },
-    /// Measure against peers, side by side in one run, and print tables
+    /// Measure posthaste and its peers in the same run, and print tables
     Bench {
         /// Only this benchmark
         name: Option<String>,
@@ -59,7 +58,7 @@ enum Chore {
         /// Write docs/benchmarks.md from the kept runs, without a measurement
         #[arg(long, conflicts_with = "name")]
         page: bool,
-        /// Fewer and shorter runs: to see that it works, not to quote
+        /// Fewer and shorter runs: a test of the benchmark, no results to quote
         #[arg(long)]
         quick: bool,
         /// Measure the build of `cargo xtask pgo`
@@ -69,9 +68,9 @@ enum Chore {
         #[arg(long)]
         write: bool,
     },
-    /// Run tests beside processes that keep the machine busy: those that wait on a clock, or any
+    /// Run tests next to busy processes: by default those that wait on a clock
     Busy {
-        /// Only tests whose names contain this, whether or not they wait on a clock
+        /// Only tests whose names contain this, also those that wait on no clock
         filter: Option<String>,
         /// Only tests of this package
         #[arg(long, value_name = "NAME")]
@@ -86,11 +85,11 @@ enum Chore {
         #[arg(long)]
         list: bool,
     },
-    /// Build the release by what it did in the study (profile-guided optimisation); needs rustup's llvm-tools
+    /// Build the release with profile-guided optimisation, from a profile of the study; needs rustup's llvm-tools
     Pgo,
-    /// Write docs/papers/predictions.md: what the simulator says of the packet-loss study
+    /// Write docs/papers/predictions.md: the simulator's predictions for the packet-loss study
     Predictions,
-    /// The part of a test that runs in a network namespace of its own
+    /// The part of a test inside its own network namespace
     #[command(hide = true)]
     Inside {
         /// The binary under test
@@ -102,13 +101,13 @@ enum Chore {
 
 #[derive(Subcommand)]
 enum Inside {
-    /// Overload the slow server, compare with the kernel's counters
+    /// Overload the slow server and compare the outcomes with the kernel's counters
     Overload {
         #[arg(long)]
         rate: String,
         #[arg(long)]
         duration: String,
-        /// Tell instead of check
+        /// Print the counts instead of checking them
         #[arg(long)]
         json: bool,
     },

@@ -28,31 +28,31 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Run every test: the workspace's own, then those against real peers, which it installs
+    /// Run every test: those of the workspace, then the peer tests, whose programs it installs
     Test {
         /// Only the peer test of this name, without the workspace's own
         #[arg(long, value_name = "NAME")]
         only: Option<String>,
-        /// Only the workspace's tests that wait on no clock: under three minutes on two cores once built
+        /// Only the tests of the workspace that wait on no clock: under three minutes on two cores after the build
         #[arg(long, conflicts_with = "only")]
         fast: bool,
         /// List the peer tests
         #[arg(long)]
         list: bool,
     },
-    /// Run tests beside processes that keep the machine busy: those that wait on a clock, or any
+    /// Run tests next to busy processes: by default those that wait on a clock
     #[command(disable_help_flag = true)]
     Busy(Forwarded),
-    /// Measure against peers, side by side in one run, and print tables
+    /// Measure posthaste and its peers in the same run, and print tables
     #[command(disable_help_flag = true)]
     Bench(Forwarded),
-    /// Build the release by what it did in the study (profile-guided optimisation); needs rustup's llvm-tools
+    /// Build the release with profile-guided optimisation, from a profile of the study; needs rustup's llvm-tools
     #[command(disable_help_flag = true)]
     Pgo(Forwarded),
-    /// Write docs/papers/predictions.md: what the simulator says of the packet-loss study
+    /// Write docs/papers/predictions.md: the simulator's predictions for the packet-loss study
     #[command(disable_help_flag = true)]
     Predictions(Forwarded),
-    /// Make every package from one build and use each on a clean root; needs root
+    /// Make every package from one build and test each in a clean root file system; needs root
     Package {
         /// Only this package
         name: Option<String>,
@@ -62,7 +62,7 @@ enum Chore {
     },
     /// Write the generated docs: command line, gateway.toml and figures
     Docs {
-        /// Write nothing; fail when something is out of date
+        /// Write nothing; fail if a page is out of date
         #[arg(long)]
         check: bool,
     },
@@ -70,7 +70,7 @@ enum Chore {
     Fuzz {
         /// Only this target
         name: Option<String>,
-        /// How long each target runs
+        /// Seconds for each target
         #[arg(long, value_name = "N", default_value_t = 60)]
         seconds: u64,
         /// Add the new inputs that increase the coverage to fuzz/corpus

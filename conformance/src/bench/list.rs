@@ -31,42 +31,42 @@ pub(super) const AREAS: &[Area] = &[
         benchmarks: &[
             Benchmark {
                 name: "overload",
-                about: "3 to 25 times a server's capacity, a connection per request: nothing left unsent",
+                about: "load at 3 to 25 times the capacity of a server, one connection per request: every request is sent",
                 run: past_limit::overload,
             },
             Benchmark {
                 name: "frozen",
-                about: "a server asleep 1 s in every 10 s: the percentiles are the computed ones",
+                about: "load on a server that stops for 1 s in every 10 s: the percentiles equal the computed ones",
                 run: past_limit::frozen,
             },
             Benchmark {
                 name: "arrivals",
-                about: "how even 1,000/s leaves on an idle core, and how late; whether Poisson arrivals are",
+                about: "evenness and lateness of 1,000 requests/s on an idle core, and the distribution of Poisson arrivals",
                 run: schedule::arrivals,
             },
             Benchmark {
                 name: "cpu",
-                about: "the generator's CPU time per request against wrk's",
+                about: "the generator's CPU time per request, compared with wrk",
                 run: cost::cpu,
             },
             Benchmark {
                 name: "http2",
-                about: "the generator's CPU time per request over HTTP/2 against h2load's",
+                about: "the generator's CPU time per request over HTTP/2, compared with h2load",
                 run: streams::cpu,
             },
             Benchmark {
                 name: "http3",
-                about: "the generator's CPU time per request over HTTP/3 against oha's",
+                about: "the generator's CPU time per request over HTTP/3, compared with oha",
                 run: http3::cpu,
             },
             Benchmark {
                 name: "events",
-                about: "first event and gaps at 1,000 events/s against the server's log of its sends",
+                about: "first event and gaps at 1,000 events/s, compared with the server's log of its sends",
                 run: events::events,
             },
             Benchmark {
                 name: "grpc-load",
-                about: "the generator's CPU time per unary gRPC call against ghz's",
+                about: "the generator's CPU time per unary gRPC call, compared with ghz",
                 run: grpc_load::grpc_load,
             },
             Benchmark {
@@ -76,17 +76,17 @@ pub(super) const AREAS: &[Area] = &[
             },
             Benchmark {
                 name: "oracle",
-                about: "what load reports of a server with a known law, against queueing theory (two hours)",
+                about: "reports of load on a server with a known law, compared with queueing theory (two hours)",
                 run: oracle::coverage,
             },
             Benchmark {
                 name: "limit",
-                about: "the same near the limit, where little errors show (half an hour)",
+                about: "the same near the limit, where small errors are visible (half an hour)",
                 run: oracle::limit,
             },
             Benchmark {
                 name: "find",
-                about: "the ends that --find reports of 8 services with a known truth, beside busy programs (6 minutes)",
+                about: "rates that --find reports for 8 services with known capacity, next to busy programs (6 minutes)",
                 run: find::wire,
             },
             Benchmark {
@@ -96,7 +96,7 @@ pub(super) const AREAS: &[Area] = &[
             },
             Benchmark {
                 name: "compare",
-                about: "verdicts of compare beside busy processes: false alarms and slowdowns found (a quarter of an hour)",
+                about: "verdicts of compare next to busy processes: false alarms and detected slowdowns (a quarter of an hour)",
                 run: compare::wire,
             },
             Benchmark {
@@ -112,12 +112,12 @@ pub(super) const AREAS: &[Area] = &[
         benchmarks: &[
             Benchmark {
                 name: "agents-start",
-                about: "how closely two agents on one machine start, 50 times",
+                about: "difference of the starts of two agents on one machine, 50 times",
                 run: agents::start,
             },
             Benchmark {
                 name: "agents-deaths",
-                about: "one of three agents killed at 50 random moments: what the report says about its requests (3 minutes)",
+                about: "one of three agents killed at 50 random moments: the report accounts for its requests (3 minutes)",
                 run: agents::deaths,
             },
             Benchmark {
@@ -132,12 +132,12 @@ pub(super) const AREAS: &[Area] = &[
             },
             Benchmark {
                 name: "agents-sweep",
-                about: "a sweep of 10 million transactions on two agents beside one process",
+                about: "a sweep of 10 million transactions on two agents, compared with one process",
                 run: agents::sweep,
             },
             Benchmark {
                 name: "agents-one-way",
-                about: "the common start of two agents, one behind 20 ms in one direction only",
+                about: "the common start of two agents, one with a delay of 20 ms in one direction only",
                 run: agents::one_way,
             },
         ],
@@ -148,12 +148,12 @@ pub(super) const AREAS: &[Area] = &[
         benchmarks: &[
             Benchmark {
                 name: "gsoap",
-                about: "the bookshop's CPU time per SOAP reply against a gSOAP server's",
+                about: "the bookshop's CPU time per SOAP reply, compared with a gSOAP server",
                 run: reply::gsoap,
             },
             Benchmark {
                 name: "page",
-                about: "the bookshop's capacity as a Web service against as a page",
+                about: "the bookshop's capacity as a Web service, compared with its page",
                 run: reply::page,
             },
         ],
@@ -164,7 +164,7 @@ pub(super) const AREAS: &[Area] = &[
         benchmarks: &[
             Benchmark {
                 name: "delay",
-                about: "how exactly emulated packets arrive: every core busy, and without privilege (wants an idle machine)",
+                about: "timing errors of emulated packets: with every core busy, and without privilege (needs an idle machine)",
                 run: emulator::delay,
             },
             Benchmark {
@@ -174,22 +174,22 @@ pub(super) const AREAS: &[Area] = &[
             },
             Benchmark {
                 name: "rate",
-                about: "an emulated bandwidth over each second, beside the kernel's token bucket filter",
+                about: "an emulated bandwidth in each second, compared with the kernel's token bucket filter",
                 run: emulator::rate,
             },
             Benchmark {
                 name: "capacity",
-                about: "how many of the largest packets a second one emulator passes on, none lost",
+                about: "maximum rate of the largest packets through one emulator without a loss",
                 run: emulator::capacity,
             },
             Benchmark {
                 name: "positions",
-                about: "a million packets: exactly the planned ones are missing, and the trace says so",
+                about: "a million packets: exactly the planned ones are missing, also in the trace",
                 run: emulator::positions,
             },
             Benchmark {
                 name: "toxiproxy",
-                about: "delay and throughput through an emulated network and through toxiproxy",
+                about: "delay and throughput of an emulated network, compared with toxiproxy",
                 run: emulator::toxiproxy,
             },
         ],
@@ -199,7 +199,7 @@ pub(super) const AREAS: &[Area] = &[
         name: "Simulator",
         benchmarks: &[Benchmark {
             name: "simulate",
-            about: "simulated transactions a second on one core, and beside ns-3",
+            about: "simulated transactions a second on one core, compared with ns-3",
             run: simulate::simulate,
         }],
         others: &["packet-loss-study", "simulator-by-hand"],
@@ -209,37 +209,37 @@ pub(super) const AREAS: &[Area] = &[
         benchmarks: &[
             Benchmark {
                 name: "proxies",
-                about: "the gateway's CPU time per request beside HAProxy's, nginx's and Envoy's, plain and gzip",
+                about: "the gateway's CPU time per request, plain and gzip, compared with HAProxy, nginx and Envoy",
                 run: proxies::proxies,
             },
             Benchmark {
                 name: "tails",
-                about: "how soon replies come through the gateway, HAProxy and nginx where it is 70 % busy, at work and just begun",
+                about: "response times of the gateway at 70 % of its capacity, running and just started, compared with HAProxy and nginx",
                 run: tails::tails,
             },
             Benchmark {
                 name: "gate",
-                about: "the gateway under load beside HAProxy and nginx: who compresses how much, at which tail (half an hour)",
+                about: "compressed share and p99 of the gateway under load, compared with HAProxy and nginx (half an hour)",
                 run: gate::gate,
             },
             Benchmark {
                 name: "admission",
-                about: "an overload behind the gateway, nginx, HAProxy and Envoy: who answers the important half in time (40 min)",
+                about: "important requests answered in time by an overloaded server behind the gateway, nginx, HAProxy and Envoy (40 min)",
                 run: admission::admission,
             },
             Benchmark {
                 name: "marking",
-                about: "what it costs the gateway to mark replies",
+                about: "the gateway's CPU time for marking replies",
                 run: marking::marking,
             },
             Benchmark {
                 name: "grpc",
-                about: "the gateway's CPU time per unary gRPC call beside Envoy's, driven by h2load and ghz",
+                about: "the gateway's CPU time per unary gRPC call, compared with Envoy; load from h2load and ghz",
                 run: grpc::grpc,
             },
             Benchmark {
                 name: "changes",
-                about: "10,000/s while names, upstreams, certificates and configuration change: none lost",
+                about: "10,000 requests/s while names, upstreams, certificates and configuration change: no request is lost",
                 run: changes::changes,
             },
         ],
@@ -250,12 +250,12 @@ pub(super) const AREAS: &[Area] = &[
         benchmarks: &[
             Benchmark {
                 name: "lookups",
-                about: "the broker's lookups beside SQLite and PostgreSQL asked for each request, 27 to a million offers, in turns",
+                about: "the broker's lookups among 27 to a million offers, compared with queries of SQLite and PostgreSQL",
                 run: lookups::lookups,
             },
             Benchmark {
                 name: "offers",
-                about: "the CPU time that routing by 1,000 offers adds to a request of the gateway",
+                about: "CPU time that routing by 1,000 offers adds to a request of the gateway",
                 run: offers::offers,
             },
             Benchmark {
@@ -270,7 +270,7 @@ pub(super) const AREAS: &[Area] = &[
             },
             Benchmark {
                 name: "visible",
-                about: "from publishing at one broker to the stream of changes of another, both on one PostgreSQL",
+                about: "time from publishing at one broker to the stream of changes of another, both on one PostgreSQL",
                 run: visible::visible,
             },
         ],
@@ -280,7 +280,7 @@ pub(super) const AREAS: &[Area] = &[
         name: "Building, testing and the demo",
         benchmarks: &[Benchmark {
             name: "newcomer",
-            about: "from a fresh clone to the report: build and run",
+            about: "time from a fresh clone to the report: build and run",
             run: cost::newcomer,
         }],
         others: &["build-by-hand", "demo-by-hand"],

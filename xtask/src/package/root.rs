@@ -157,7 +157,8 @@ impl<'a> Root<'a> {
         )
     }
 
-    /// The same with another script, which `description` describes. It prints the version, and the bound of `load` that holds.
+    /// The same with another script, which `description` describes. It prints the version, and the bound of `load`
+    /// that holds.
     pub(super) fn using_with(
         &self,
         owner: &str,

@@ -22,7 +22,19 @@ const EXEMPT: &[&str] = &[
 ];
 
 /// Pages outside `docs/`.
-const AT_THE_ROOT: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
+const OUTSIDE: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "conformance/README.md",
+    "fuzz/README.md",
+];
+
+/// Descriptions of peer tests and benchmarks, which `cargo xtask` prints: a file, and the text before each of them.
+const DESCRIPTIONS: &[(&str, &str)] = &[
+    ("conformance/peers.txt", ""),
+    ("conformance/src/bench/list.rs", "about: \""),
+];
 
 fn documents() -> Vec<Source> {
     let all = tracked().into_iter();
@@ -32,7 +44,7 @@ fn documents() -> Vec<Source> {
 /// Pages for users and contributors.
 fn pages() -> Vec<Source> {
     let is_page = |source: &Source| {
-        (AT_THE_ROOT.contains(&&*source.path) || source.path.starts_with("docs/"))
+        (OUTSIDE.contains(&&*source.path) || source.path.starts_with("docs/"))
             && !EXEMPT.contains(&&*source.path)
     };
     documents().into_iter().filter(is_page).collect()
@@ -172,6 +184,35 @@ fn lines_are_short() {
         }
     }
     expect_none(&findings);
+}
+
+#[test]
+fn descriptions_ask_no_questions() {
+    let all = tracked();
+    let mut findings = Vec::new();
+    for (path, before) in DESCRIPTIONS {
+        let source = all.iter().find(|source| source.path == *path);
+        let source = source.expect("a tracked file");
+        for (number, line) in source.lines() {
+            let Some((_, description)) = line.split_once(before) else {
+                continue;
+            };
+            if indirect(description).0 > 0 || has_question(description) {
+                findings.push(Finding::new(
+                    source.line(number),
+                    "the description is a question",
+                    "name the subject and its property: \"CPU time per request, compared with wrk\"",
+                ));
+            }
+        }
+    }
+    expect_none(&findings);
+}
+
+/// True for a description with `how` or `whether`.
+fn has_question(description: &str) -> bool {
+    let mut words = description.split(|character: char| !character.is_alphabetic());
+    words.any(|word| ["how", "whether"].contains(&word.to_lowercase().as_str()))
 }
 
 #[test]
