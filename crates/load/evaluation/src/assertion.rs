@@ -238,7 +238,7 @@ impl AssertedFigure {
 
     /// Returns the figure in a report: milliseconds, a share, or events per second. Infinite if it falls among requests
     /// without a reply, `None` if unknown.
-    fn of(self, report: &Report) -> Option<f64> {
+    fn value(self, report: &Report) -> Option<f64> {
         let share = |count: u64| count as f64 / report.intended as f64;
         if report.intended == 0 {
             return None;
@@ -306,7 +306,7 @@ impl Assertion {
 
     /// True if the report meets the assertion. `None` if the figure is unknown.
     pub fn holds(&self, report: &Report) -> Option<bool> {
-        let value = self.figure.of(report)?;
+        let value = self.figure.value(report)?;
         Some(self.relation.holds(value, self.bound))
     }
 
@@ -375,7 +375,7 @@ impl Assertion {
 
     /// Describes the figure in the report.
     pub fn found(&self, report: &Report) -> String {
-        let Some(value) = self.figure.of(report) else {
+        let Some(value) = self.figure.value(report) else {
             return self.unknown(report);
         };
         match self.figure {

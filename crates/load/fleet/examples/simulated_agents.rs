@@ -189,7 +189,7 @@ fn carry_out(
 impl SumOfTotals {
     fn add(&mut self, plan: &Plan, total: &LoadTally) {
         self.plan.get_or_insert_with(|| plan.clone());
-        let tally = self.tally.get_or_insert_with(|| LoadTally::of(plan));
+        let tally = self.tally.get_or_insert_with(|| LoadTally::for_plan(plan));
         tally.merge(total);
         self.agents += 1;
     }

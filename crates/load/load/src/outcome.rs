@@ -280,8 +280,8 @@ mod tests {
 
     #[test]
     fn names_lead_back() {
-        for (place, outcome) in Outcome::ALL.into_iter().enumerate() {
-            assert_eq!(outcome as usize, place, "{outcome} indexes another's count");
+        for (index, outcome) in Outcome::ALL.into_iter().enumerate() {
+            assert_eq!(outcome as usize, index, "{outcome} indexes another's count");
             assert_eq!(Outcome::from_name(outcome.name()), Some(outcome));
         }
         assert_eq!(Outcome::from_name("fine"), None);

@@ -127,12 +127,12 @@ pub enum RequestError {
     },
     /// A method or header that HTTP does not permit, or a header that frames the body. The generator frames the body
     /// itself.
-    #[error("{what} of {request} is not allowed: {text:?}")]
+    #[error("{part} of {request} is not allowed: {text:?}")]
     NotHttp {
         /// Name of the request.
         request: String,
         /// Method, header name or value.
-        what: &'static str,
+        part: &'static str,
         /// The text as given.
         text: String,
     },
@@ -263,10 +263,10 @@ fn check_http(spec: &RequestSpec) -> Result<(), RequestError> {
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
     };
-    let refuse = |what, text: &str| {
+    let refuse = |part, text: &str| {
         Err(RequestError::NotHttp {
             request: spec.name.clone(),
-            what,
+            part,
             text: text.to_owned(),
         })
     };

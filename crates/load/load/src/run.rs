@@ -145,7 +145,8 @@ impl ShareObserver for Seconds<'_> {
         if is_over && is_empty {
             return;
         }
-        self.observer.tick(SECOND * second, &Tick::of(tally));
+        self.observer
+            .tick(SECOND * second, &Tick::from_tally(tally));
     }
 }
 
@@ -174,7 +175,7 @@ fn start_loops<'scope>(
     let start = |index| {
         let (empty, spare) = mpsc::channel();
         // One is filled while the other is on its way.
-        let _ = empty.send(Box::new(LoadTally::of(shared.plan)));
+        let _ = empty.send(Box::new(LoadTally::for_plan(shared.plan)));
         let seconds = seconds.clone();
         let run_loop = move || {
             prepare_thread(shared.plan, index);
@@ -208,7 +209,7 @@ fn join_seconds(
     shared: &Shared<'_>,
     observer: &mut dyn ShareObserver,
 ) -> LoadTally {
-    let mut total = LoadTally::of(shared.plan);
+    let mut total = LoadTally::for_plan(shared.plan);
     let mut joined = JoinedSeconds::new(loops.len());
     let mut is_over = false;
     joined.add(0, 0, &shared.look_ups());

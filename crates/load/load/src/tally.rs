@@ -43,7 +43,8 @@ pub(crate) const LONGEST_EXPLANATION: usize = 4096;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Explanation {
     /// Numbers of the request and of its attempt.
-    pub(crate) of: (u64, u32),
+    #[serde(rename = "of")]
+    pub(crate) numbers: (u64, u32),
     pub(crate) text: String,
 }
 
@@ -154,7 +155,7 @@ impl LoadTally {
     }
 
     /// Creates an empty tally for a plan.
-    pub fn of(plan: &Plan) -> Self {
+    pub fn for_plan(plan: &Plan) -> Self {
         Self::new(plan.step_ends(), plan.requests.len())
     }
 
@@ -366,19 +367,23 @@ impl LoadTally {
         }
     }
 
-    /// Keeps the explanation of each outcome by the first request, as one line. `of` are the numbers of the request and its attempt.
+    /// Keeps the explanation of each outcome by the first request, as one line. `numbers` are those of the request and of its attempt.
     pub(crate) fn explain(
         &mut self,
         outcome: Outcome,
-        of: (u64, u32),
+        numbers: (u64, u32),
         reason: impl FnOnce() -> String,
     ) {
-        if self.reasons.get(&outcome).is_none_or(|known| of < known.of) {
+        if self
+            .reasons
+            .get(&outcome)
+            .is_none_or(|known| numbers < known.numbers)
+        {
             let mut text = visible(&reason()).into_owned();
             let fits = |end: &usize| text.is_char_boundary(*end);
             let end = (0..=LONGEST_EXPLANATION.min(text.len())).rfind(fits);
             text.truncate(end.unwrap_or_default());
-            self.reasons.insert(outcome, Explanation { of, text });
+            self.reasons.insert(outcome, Explanation { numbers, text });
         }
     }
 
@@ -415,7 +420,7 @@ impl LoadTally {
         add_statuses(&mut self.statuses, &other.statuses);
         self.grpc.merge(&other.grpc);
         for (outcome, reason) in &other.reasons {
-            self.explain(*outcome, reason.of, || reason.text.clone());
+            self.explain(*outcome, reason.numbers, || reason.text.clone());
         }
         self.decoded.merge(&other.decoded);
         self.events.merge(&other.events);

@@ -552,8 +552,11 @@ mod tests {
             };
             let url = format!("http://{host}:{port}/");
             let refused = RequestTarget::look_up_with(&url, &names).unwrap_err();
-            let words = refused.to_string();
-            assert!(words.contains(host) && words.contains(source), "{words}");
+            let message = refused.to_string();
+            assert!(
+                message.contains(host) && message.contains(source),
+                "{message}"
+            );
         }
         let nobody = listener.accept().unwrap_err();
         assert_eq!(nobody.kind(), io::ErrorKind::WouldBlock);

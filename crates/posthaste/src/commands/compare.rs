@@ -63,7 +63,7 @@ impl Args {
             ));
         }
         let [before, after] = self.sides()?;
-        let comparison = Comparison::of(&before, &after, &self.margins());
+        let comparison = Comparison::from_runs(&before, &after, &self.margins());
         let written = self.files.write(&comparison.checks(self.allow_unknown));
         if self.json {
             let json = serde_json::to_string_pretty(&comparison).map_err(Failure::run)?;

@@ -81,7 +81,7 @@ pub enum OverallVerdict {
 
 impl Comparison {
     /// Compares two sides of runs.
-    pub fn of(before: &[ComparedRun], after: &[ComparedRun], margins: &Margins) -> Self {
+    pub fn from_runs(before: &[ComparedRun], after: &[ComparedRun], margins: &Margins) -> Self {
         let incomparable = incomparable(before, after);
         let withdraw = |judgement: Judgement| {
             if incomparable.is_empty() {
@@ -104,7 +104,7 @@ impl Comparison {
                 .collect()
         };
         Self {
-            verdict: OverallVerdict::of(&judged),
+            verdict: OverallVerdict::from_rows(&judged),
             before: names(before),
             after: names(after),
             differences: differences(before, after),
@@ -135,7 +135,7 @@ impl Comparison {
 }
 
 impl OverallVerdict {
-    fn of(judged: &[ComparedStatistic]) -> Self {
+    fn from_rows(judged: &[ComparedStatistic]) -> Self {
         let any = |verdict| judged.iter().any(|row| row.judgement.verdict == verdict);
         match () {
             () if any(ComparisonVerdict::Worse) => Self::Worse,
@@ -153,15 +153,15 @@ fn judge(
     margins: &Margins,
 ) -> ComparedStatistic {
     let rules = judged.rules(margins);
-    let times = |name: &str, of: &dyn Fn(&ComparedRun) -> MeasuredStatistic| {
+    let times = |name: &str, measured: &dyn Fn(&ComparedRun) -> MeasuredStatistic| {
         let may_grow = |run: &ComparedRun| {
-            of(run).lacks_interval() && run.errors.trials >= FEWEST_FOR_INTERVAL
+            measured(run).lacks_interval() && run.errors.trials >= FEWEST_FOR_INTERVAL
         };
         let rules = Rules {
             steady: rules.steady && before.iter().chain(after).any(may_grow),
             ..rules
         };
-        times_row(name.to_owned(), [before, after], of, &rules)
+        times_row(name.to_owned(), [before, after], measured, &rules)
     };
     match judged {
         Judged::Mean if censored(before) || censored(after) => {
@@ -173,13 +173,14 @@ fn judge(
         Judged::P50 => times("p50 of response time, all due", &|run| run.p50),
         Judged::P99 => times("p99 of response time, all due", &|run| run.p99),
         Judged::Errors => {
-            let of = |side: &[ComparedRun]| side.iter().map(|run| run.errors).collect::<Vec<_>>();
+            let errors =
+                |side: &[ComparedRun]| side.iter().map(|run| run.errors).collect::<Vec<_>>();
             ComparedStatistic {
                 name: "share of errors".to_owned(),
                 share: true,
                 absent_in: Vec::new(),
                 no_interval_in: Vec::new(),
-                judgement: judge_shares(&of(before), &of(after), &rules),
+                judgement: judge_shares(&errors(before), &errors(after), &rules),
             }
         }
     }
@@ -189,12 +190,12 @@ fn judge(
 fn times_row(
     name: String,
     [before, after]: [&[ComparedRun]; 2],
-    of: &dyn Fn(&ComparedRun) -> MeasuredStatistic,
+    measured: &dyn Fn(&ComparedRun) -> MeasuredStatistic,
     rules: &Rules,
 ) -> ComparedStatistic {
     let names = |is_named: &dyn Fn(MeasuredStatistic) -> bool| {
         let runs = before.iter().chain(after);
-        let named = runs.filter(|run| is_named(of(run)));
+        let named = runs.filter(|run| is_named(measured(run)));
         named.map(|run| run.name.display().to_string()).collect()
     };
     ComparedStatistic {
@@ -202,15 +203,15 @@ fn times_row(
         share: false,
         absent_in: names(&MeasuredStatistic::is_absent),
         no_interval_in: names(&MeasuredStatistic::lacks_interval),
-        judgement: judge_times(&each(before, of), &each(after, of), rules),
+        judgement: judge_times(&each(before, measured), &each(after, measured), rules),
     }
 }
 
 fn each(
     side: &[ComparedRun],
-    of: &dyn Fn(&ComparedRun) -> MeasuredStatistic,
+    measured: &dyn Fn(&ComparedRun) -> MeasuredStatistic,
 ) -> Vec<MeasuredStatistic> {
-    side.iter().map(of).collect()
+    side.iter().map(measured).collect()
 }
 
 /// True if the mean of some run is beyond any bound.
@@ -231,11 +232,11 @@ fn informative(
     let names = before.first().into_iter().flat_map(|run| &run.others);
     names
         .map(|(name, _)| {
-            let of = |run: &ComparedRun| {
+            let measured = |run: &ComparedRun| {
                 let found = run.others.iter().find(|(other, _)| other == name);
-                found.map_or(MeasuredStatistic::Absent, |(_, measured)| *measured)
+                found.map_or(MeasuredStatistic::Absent, |(_, statistic)| *statistic)
             };
-            times_row(name.clone(), [before, after], &of, &rules)
+            times_row(name.clone(), [before, after], &measured, &rules)
         })
         .collect()
 }
@@ -256,8 +257,8 @@ fn incomparable(before: &[ComparedRun], after: &[ComparedRun]) -> Vec<String> {
     let first = before.first().map(schedule).unwrap_or_default();
     let other = all().find(|run| schedule(run) != first);
     reasons.extend(other.map(|run| {
-        let words = schedule(run).into_iter();
-        let differs = words.filter(|option| !first.contains(option));
+        let options = schedule(run).into_iter();
+        let differs = options.filter(|option| !first.contains(option));
         let differs: Vec<String> = differs.map(|(_, value)| value).collect();
         format!(
             "{} has another pace, length or warm-up: {}",
@@ -302,7 +303,7 @@ fn differences(before: &[ComparedRun], after: &[ComparedRun]) -> Vec<OptionDiffe
 
 impl OptionDifference {
     /// The value of a side, or the values of its runs if they differ.
-    fn words(values: &[String]) -> String {
+    fn text(values: &[String]) -> String {
         match values {
             [first, rest @ ..] if rest.iter().all(|value| value == first) => first.clone(),
             _ => values.join(", "),

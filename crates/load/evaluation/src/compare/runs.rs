@@ -74,13 +74,13 @@ impl ComparedRun {
 fn options(report: &Report) -> Vec<(String, String)> {
     use serde_json::Value;
     let plan = serde_json::to_value(&report.plan).expect("a plan in words is JSON");
-    let words = |value: &Value| match value {
+    let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
     let pairs = plan.as_object().into_iter().flatten();
     pairs
-        .map(|(name, value)| (name.clone(), words(value)))
+        .map(|(name, value)| (name.clone(), text(value)))
         .collect()
 }
 

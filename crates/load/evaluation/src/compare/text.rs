@@ -71,8 +71,8 @@ impl Comparison {
                 ComparisonVerdict::Unknown => CheckState::Unknown,
             };
             let found = match judgement.change {
-                Some(by) => format!("{}, {}", change(by), self.words(row)),
-                None => self.words(row),
+                Some(by) => format!("{}, {}", change(by), self.verdict_text(row)),
+                None => self.verdict_text(row),
             };
             let value = |name, value: Option<f64>| {
                 value.map(|value| format!("{name} {}", size(value, row.share)))
@@ -116,12 +116,12 @@ impl Comparison {
             value(judgement.before),
             value(judgement.after),
             judgement.change.map_or_else(String::new, change),
-            self.words(row)
+            self.verdict_text(row)
         )
     }
 
     /// The verdict with its reason, and the data needed for a decision.
-    fn words(&self, row: &ComparedStatistic) -> String {
+    fn verdict_text(&self, row: &ComparedStatistic) -> String {
         let judgement = &row.judgement;
         let mut out = match judgement.verdict {
             ComparisonVerdict::Better => "better".to_owned(),
@@ -154,11 +154,11 @@ impl Comparison {
         );
         match reason {
             JudgementReason::Absent if !row.absent_in.is_empty() => {
-                let mut words = format!("no {statistic} in {}", list(&row.absent_in));
+                let mut message = format!("no {statistic} in {}", list(&row.absent_in));
                 if statistic == Statistic::P999.key() {
-                    words.push_str(&format!(": it needs {FEWEST_FOR_P999} requests per run"));
+                    message.push_str(&format!(": it needs {FEWEST_FOR_P999} requests per run"));
                 }
-                words
+                message
             }
             JudgementReason::Grows => {
                 format!("{no_interval}: response times may grow during a run")
@@ -184,8 +184,8 @@ fn notes(comparison: &Comparison) -> Vec<String> {
         .collect();
     lines.extend(comparison.differences.iter().map(|found| {
         let (before, after) = (
-            OptionDifference::words(&found.before),
-            OptionDifference::words(&found.after),
+            OptionDifference::text(&found.before),
+            OptionDifference::text(&found.after),
         );
         format!("{} differs: {before} | {after}", found.option)
     }));

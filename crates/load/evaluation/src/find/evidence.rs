@@ -174,8 +174,8 @@ impl Evidence {
             times: beyond.count,
             beyond: beyond.beyond,
             parts: times.request_parts(good, bound),
-            slow: Pool::of(&times.request_parts(good, bound / 2)),
-            failures: Pool::of(&times.request_parts(good, Span::MAX)),
+            slow: Pool::from_parts(&times.request_parts(good, bound / 2)),
+            failures: Pool::from_parts(&times.request_parts(good, Span::MAX)),
             mean: objective.quantile.is_none().then(|| MeanEvidence {
                 excess,
                 half_width: times.mean_half_width(),
@@ -192,7 +192,7 @@ impl Evidence {
 
     /// The requests, with their bad ones in bursts.
     pub(super) fn bad_pool(&self) -> Pool {
-        Pool::of(&self.parts)
+        Pool::from_parts(&self.parts)
     }
 
     /// The mean time in seconds in the last quarter of the trial. Infinite if it is not known.

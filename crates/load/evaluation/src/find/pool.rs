@@ -42,7 +42,7 @@ impl Sum for Pool {
 impl Pool {
     /// The requests of a trial. Neighbouring intervals with bad requests are one burst, unless bad requests are spread
     /// as evenly as single ones would be.
-    pub(super) fn of(parts: &[RequestPart]) -> Self {
+    pub(super) fn from_parts(parts: &[RequestPart]) -> Self {
         let mut all = Self::default();
         let mut burst = 0.0;
         for part in parts {

@@ -71,8 +71,8 @@ fn one_burst() -> [f64; 16] {
 
 #[test]
 fn requests_of_one_burst_count_as_one_event() {
-    let single = Pool::of(&parts(&[1.0, 0.0, 1.0, 0.0, 1.0, 0.0]));
-    let burst = Pool::of(&parts(&[3.0, 0.0, 0.0, 0.0, 0.0, 0.0]));
+    let single = Pool::from_parts(&parts(&[1.0, 0.0, 1.0, 0.0, 1.0, 0.0]));
+    let burst = Pool::from_parts(&parts(&[3.0, 0.0, 0.0, 0.0, 0.0, 0.0]));
     assert_eq!((single.bad, single.bursts), (3.0, 3.0));
     assert_eq!((burst.bad, burst.bursts), (3.0, 1.0));
     // Three events are at most 8.77, one of three requests at most 5.57 times three (Garwood).
@@ -85,7 +85,7 @@ fn requests_of_one_burst_count_as_one_event() {
 
 #[test]
 fn intervals_next_to_each_other_are_one_burst() {
-    let pool = Pool::of(&parts(&[5.0, 5.0, 5.0, 0.0]));
+    let pool = Pool::from_parts(&parts(&[5.0, 5.0, 5.0, 0.0]));
     assert_eq!((pool.bursts, pool.squares), (1.0, 225.0));
 }
 
@@ -93,7 +93,7 @@ fn intervals_next_to_each_other_are_one_burst() {
 #[test]
 fn evenly_spread_bad_requests_are_single_ones() {
     let even: Vec<f64> = (0..64).map(|index| f64::from(1 + index % 2)).collect();
-    let pool = Pool::of(&parts(&even));
+    let pool = Pool::from_parts(&parts(&even));
     assert_eq!(pool.squares, pool.bad);
     assert!(!pool.holds(0.015) && pool.holds(0.02));
 }

@@ -9,10 +9,10 @@ use super::numbers::millis;
 pub(super) fn facts(agents: &[AgentReport]) -> impl Iterator<Item = (&str, String)> {
     agents
         .iter()
-        .map(|agent| (agent.name.as_str(), words(agent)))
+        .map(|agent| (agent.name.as_str(), description(agent)))
 }
 
-fn words(agent: &AgentReport) -> String {
+fn description(agent: &AgentReport) -> String {
     let loops = match agent.loops {
         1 => "1 loop".to_owned(),
         loops => format!("{} loops", thousands(loops)),

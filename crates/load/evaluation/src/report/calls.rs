@@ -30,7 +30,7 @@ impl GrpcReport {
     }
 
     /// The statuses in words.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn description(&self) -> String {
         let statuses = self.statuses.iter();
         let statuses = statuses.map(|(name, count)| format!("{name}: {}", thousands(*count)));
         statuses.collect::<Vec<_>>().join("   ")

@@ -31,16 +31,16 @@ pub(super) fn parameters(plan: &PlanDescription) -> Vec<String> {
     ]
 }
 
-/// Cuts each of the `words` that is longer than a line of a chart on a phone. A URL offers no place for a line break.
+/// Cuts each word of a title that is longer than a line of a chart on a phone. A URL offers no place for a line break.
 /// The page's title has the full text.
-fn short(words: &str) -> String {
+fn short(title: &str) -> String {
     const LONGEST: usize = 54;
     let cut = |word: &str| match word.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &word[..end]),
         None => word.to_owned(),
     };
-    let words: Vec<String> = words.split(' ').map(cut).collect();
-    words.join(" ")
+    let words_cut: Vec<String> = title.split(' ').map(cut).collect();
+    words_cut.join(" ")
 }
 
 /// Axis of response times: logarithmic if the longest drawn value is more than

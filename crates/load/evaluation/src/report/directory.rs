@@ -118,7 +118,7 @@ impl Directory {
     /// Removes the files of an earlier run, which are not this run's whatever its result.
     fn replace(&self) -> io::Result<()> {
         for file in ENDS.map(|name| self.path.join(name)) {
-            if fs::symlink_metadata(&file).is_ok_and(|of| of.is_file()) {
+            if fs::symlink_metadata(&file).is_ok_and(|metadata| metadata.is_file()) {
                 fs::remove_file(&file)?;
             }
         }

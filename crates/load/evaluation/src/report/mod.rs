@@ -526,8 +526,8 @@ fn buying_in_words(buying: &Buying) -> String {
     let kind = buying.kind.iter().map(|kind| format!(" for {kind}"));
     let most = buying.max_price().into_iter();
     let most = most.map(|most| format!(", {most} at most"));
-    let words = kind.chain(most).collect::<String>();
-    format!("offers of {}{words}", buying.broker)
+    let conditions = kind.chain(most).collect::<String>();
+    format!("offers of {}{conditions}", buying.broker)
 }
 
 /// Describes the events that the plan expects.
@@ -567,8 +567,8 @@ fn client_in_words(plan: &PlanDescription) -> String {
     let events = plan.events.iter();
     let events: String = events.map(|events| format!(", {events}")).collect();
     let buying = plan.buying.iter();
-    buying.fold(retries + &decoding + &events, |words, buying| {
-        format!("{words}, {buying}")
+    buying.fold(retries + &decoding + &events, |client, buying| {
+        format!("{client}, {buying}")
     })
 }
 

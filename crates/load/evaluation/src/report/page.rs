@@ -115,17 +115,17 @@ fn cards(report: &Report) -> Vec<Card> {
         ),
         card(
             "response time p50, all due",
-            words(times.reading(Statistic::P50)),
+            milliseconds(times.reading(Statistic::P50)),
             interval(times, Statistic::P50),
         ),
         card(
             "response time p99, all due",
-            words(times.reading(Statistic::P99)),
+            milliseconds(times.reading(Statistic::P99)),
             interval(times, Statistic::P99),
         ),
         card(
             "sent late, p99",
-            words(StatisticReading::Known(report.send_lateness_ms.p99)),
+            milliseconds(StatisticReading::Known(report.send_lateness_ms.p99)),
             "the generator's own".to_owned(),
         ),
     ]
@@ -135,13 +135,13 @@ fn interval(times: &CensoredSummary, statistic: Statistic) -> String {
     times.interval(statistic).map_or_else(
         || "too little data for an interval".to_owned(),
         |ends| {
-            let [low, high] = ends.map(words);
+            let [low, high] = ends.map(milliseconds);
             format!("95 % sure: {low} to {high}")
         },
     )
 }
 
-fn words(reading: StatisticReading) -> String {
+fn milliseconds(reading: StatisticReading) -> String {
     // Keeps a number and its unit on one line.
     reading.format(|ms| format!("{}\u{a0}ms", millis(ms)))
 }
@@ -388,11 +388,11 @@ fn portion_section(
             Cell::number(format!("{:.1}/s", portion.achieved_rate)),
             Cell::number(thousands(portion.outcomes[Outcome::Ok])),
             Cell::number(thousands(portion.outcomes.failed())),
-            Cell::number(words(times.reading(Statistic::P50))),
-            Cell::number(words(times.reading(Statistic::P99))),
+            Cell::number(milliseconds(times.reading(Statistic::P50))),
+            Cell::number(milliseconds(times.reading(Statistic::P99))),
             Cell::number(match portion.ok_response_time_ms.count {
                 0 => "-".to_owned(),
-                _ => words(StatisticReading::Known(portion.ok_response_time_ms.p99)),
+                _ => milliseconds(StatisticReading::Known(portion.ok_response_time_ms.p99)),
             }),
         ]);
     }

@@ -94,7 +94,7 @@ pub(super) fn facts(streams: &StreamReport) -> Vec<(&'static str, String)> {
     ];
     let early_data = streams.early_data.iter().map(|counts| {
         let [offered, accepted, rejected, again] = counts.counts();
-        let told = match offered {
+        let fact = match offered {
             0 => "never offered: no connection began with a session ticket that permits it"
                 .to_owned(),
             _ => {
@@ -106,7 +106,7 @@ pub(super) fn facts(streams: &StreamReport) -> Vec<(&'static str, String)> {
                 )
             }
         };
-        ("early data", vec![told])
+        ("early data", vec![fact])
     });
     let known = facts
         .into_iter()

@@ -139,7 +139,7 @@ fn outcomes(report: &Report, out: &mut String) -> std::fmt::Result {
         .as_ref()
         .filter(|grpc| !grpc.statuses.is_empty())
     {
-        Some(grpc) => writeln!(out, "gRPC       {}", grpc.words()),
+        Some(grpc) => writeln!(out, "gRPC       {}", grpc.description()),
         None => Ok(()),
     }
 }

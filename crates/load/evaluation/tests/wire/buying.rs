@@ -16,7 +16,7 @@ use crate::server::{carried_out, ok, pause, plan, serve};
 /// A broker that sends the events of a test to every follower.
 struct ScriptedBroker {
     address: SocketAddr,
-    told: Arc<Mutex<Vec<String>>>,
+    events: Arc<Mutex<Vec<String>>>,
     gone: Arc<AtomicBool>,
 }
 
@@ -25,7 +25,7 @@ impl ScriptedBroker {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let broker = Self {
             address: listener.local_addr().unwrap(),
-            told: Arc::default(),
+            events: Arc::default(),
             gone: Arc::default(),
         };
         broker.tell("begin", "null");
@@ -33,13 +33,13 @@ impl ScriptedBroker {
             broker.put("books", name, price, *seconds);
         }
         broker.tell("ready", "null");
-        let (told, gone) = (broker.told.clone(), broker.gone.clone());
+        let (events, gone) = (broker.events.clone(), broker.gone.clone());
         listener.set_nonblocking(true).unwrap();
         thread::spawn(move || {
             while !gone.load(Ordering::Relaxed) {
                 if let Ok((stream, _)) = listener.accept() {
-                    let (told, gone) = (told.clone(), gone.clone());
-                    thread::spawn(move || Self::answer(stream, &told, &gone));
+                    let (events, gone) = (events.clone(), gone.clone());
+                    thread::spawn(move || Self::answer(stream, &events, &gone));
                 }
                 pause(2);
             }
@@ -47,15 +47,15 @@ impl ScriptedBroker {
         broker
     }
 
-    fn answer(mut stream: TcpStream, told: &Mutex<Vec<String>>, gone: &AtomicBool) {
+    fn answer(mut stream: TcpStream, events: &Mutex<Vec<String>>, gone: &AtomicBool) {
         stream.set_nonblocking(false).unwrap();
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
         let mut next = 0;
         while !gone.load(Ordering::Relaxed) {
             let new = {
-                let told = told.lock().unwrap();
-                let from = std::mem::replace(&mut next, told.len());
-                told[from..].concat()
+                let events = events.lock().unwrap();
+                let from = std::mem::replace(&mut next, events.len());
+                events[from..].concat()
             };
             if stream.write_all(new.as_bytes()).is_err() {
                 return;
@@ -65,9 +65,9 @@ impl ScriptedBroker {
     }
 
     fn tell(&self, event: &str, data: &str) {
-        let mut told = self.told.lock().unwrap();
-        let id = told.len();
-        told.push(format!("id: {id}\nevent: {event}\ndata: {data}\n\n"));
+        let mut events = self.events.lock().unwrap();
+        let id = events.len();
+        events.push(format!("id: {id}\nevent: {event}\ndata: {data}\n\n"));
     }
 
     fn put(&self, kind: &str, name: &str, price: &str, seconds: i64) {
@@ -324,11 +324,11 @@ fn a_broker_that_is_not_there_is_named_before_anything_is_sent() {
     let plan = buying(plan(address, 100.0, 100), gone, WithoutOffers::Send);
     let refused = |stop: bool| run(&plan, &AtomicBool::new(stop), &mut ()).err().unwrap();
     let error = refused(false);
-    let words = error.to_string();
-    assert!(matches!(error, RunError::Broker { .. }), "{words}");
+    let message = error.to_string();
+    assert!(matches!(error, RunError::Broker { .. }), "{message}");
     assert!(
-        words.contains(&gone.to_string()) && words.contains("for 10 s"),
-        "{words}"
+        message.contains(&gone.to_string()) && message.contains("for 10 s"),
+        "{message}"
     );
     assert!(refused(true).to_string().contains("stopped"));
     assert!(heads.lock().unwrap().is_empty());

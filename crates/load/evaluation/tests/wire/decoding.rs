@@ -217,7 +217,7 @@ fn replies_that_were_decoded_hold_no_memory() {
         coded("gzip", &encoder.finish().unwrap())
     };
     let (short, long) = (Arc::new(stored(2)), Arc::new(stored(8)));
-    let (asked, answered) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let (requested, answered) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
     let wait = |counter: &AtomicU64| {
         while counter.load(SeqCst) < 30 {
             pause(1);
@@ -226,9 +226,9 @@ fn replies_that_were_decoded_hold_no_memory() {
     let address = serve(move |mut stream| {
         while read_request(&mut stream) {
             // All at once, so that each has a connection. The long one comes after they have been read.
-            let reply = match asked.fetch_add(1, SeqCst) {
+            let reply = match requested.fetch_add(1, SeqCst) {
                 ..30 => {
-                    wait(&asked);
+                    wait(&requested);
                     &short
                 }
                 _ => {

@@ -187,8 +187,8 @@ fn coded_pieces(coding: &str, events: &[&str]) -> Vec<Vec<u8>> {
             })
         }
     };
-    for (place, event) in events.iter().enumerate() {
-        pieces.push(coded(event.as_bytes(), place + 1 == events.len()));
+    for (index, event) in events.iter().enumerate() {
+        pieces.push(coded(event.as_bytes(), index + 1 == events.len()));
     }
     pieces
 }
@@ -241,8 +241,11 @@ fn replies_without_events_are_said_with_their_reason() {
     let plan = coded_stream("gzip");
     let run = carried_out(&plan);
     let report = Report::new(&plan, &run);
-    let words = report.eventless_in_words().unwrap();
-    assert!(words.ends_with("coded with gzip; add --decode"), "{words}");
+    let description = report.eventless_in_words().unwrap();
+    assert!(
+        description.ends_with("coded with gzip; add --decode"),
+        "{description}"
+    );
     let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi";
     let mut plan = plan_of_page(page);
     plan.events = Some(EventPlan {
@@ -251,13 +254,13 @@ fn replies_without_events_are_said_with_their_reason() {
     });
     let run = carried_out(&plan);
     let report = Report::new(&plan, &run);
-    let words = report.eventless_in_words().unwrap();
+    let description = report.eventless_in_words().unwrap();
     assert!(
-        words.ends_with("which has Content-Type text/html"),
-        "{words}"
+        description.ends_with("which has Content-Type text/html"),
+        "{description}"
     );
     let shown = text(&report, TextTimes::Differing);
-    assert!(shown.contains(&words), "{shown}");
+    assert!(shown.contains(&description), "{shown}");
     assert_eq!(report.checks(false).checks[0].name, "replies have events");
 }
 

@@ -26,7 +26,7 @@ const SEEDS: u64 = 300;
 
 /// The run in progress, as its server sees it.
 #[derive(Default)]
-pub(crate) struct Turn {
+pub(crate) struct CurrentRun {
     seed: AtomicU64,
     stop: AtomicBool,
     /// Requests of the run that reached the server.
@@ -35,7 +35,7 @@ pub(crate) struct Turn {
     stop_at: AtomicU64,
 }
 
-impl Turn {
+impl CurrentRun {
     /// The seed of the run in progress.
     pub(crate) fn seed(&self) -> Seed {
         Seed(self.seed.load(Ordering::Relaxed))
@@ -61,22 +61,22 @@ impl Drop for Named<'_> {
     }
 }
 
-/// Runs all seeds. `start` starts a server that reads its turn; `vary` changes a plan for it by a seed.
+/// Runs all seeds. `start` starts a server that reads its current run; `vary` changes a plan for it by a seed.
 pub(crate) fn each_request_has_one_outcome(
     protocol: &'static str,
-    start: impl Fn(Arc<Turn>) -> SocketAddr + Sync,
+    start: impl Fn(Arc<CurrentRun>) -> SocketAddr + Sync,
     vary: impl Fn(&mut Plan, Seed) + Sync,
 ) {
     let seeds =
         std::env::var("POSTHASTE_SEEDS").map_or(SEEDS, |text| text.parse().expect("a number"));
     let worker = |worker: u64| {
-        let turn = Arc::<Turn>::default();
-        let address = start(Arc::clone(&turn));
+        let current = Arc::<CurrentRun>::default();
+        let address = start(Arc::clone(&current));
         for number in (worker..seeds).step_by(WORKERS as usize) {
             let _named = Named(protocol, number);
             let mut plan = random_plan(address, Seed(number));
             vary(&mut plan, Seed(number));
-            run_one(&plan, &turn, number);
+            run_one(&plan, &current, number);
         }
     };
     std::thread::scope(|scope| {
@@ -130,7 +130,7 @@ fn random_plan(address: SocketAddr, seed: Seed) -> Plan {
 }
 
 /// Carries out a plan, perhaps stopped at a request or after a time, and checks its sums.
-fn run_one(plan: &Plan, turn: &Turn, number: u64) {
+fn run_one(plan: &Plan, current: &CurrentRun, number: u64) {
     let mut random = Seed(number).stream("stop");
     let stops_at = random.random_bool(0.25);
     let after = (!stops_at && random.random_bool(0.3))
@@ -140,23 +140,23 @@ fn run_one(plan: &Plan, turn: &Turn, number: u64) {
     } else {
         0
     };
-    turn.seed.store(number, Ordering::Relaxed);
-    turn.stop.store(false, Ordering::Relaxed);
-    turn.arrived.store(0, Ordering::Relaxed);
-    turn.stop_at.store(last, Ordering::Relaxed);
+    current.seed.store(number, Ordering::Relaxed);
+    current.stop.store(false, Ordering::Relaxed);
+    current.arrived.store(0, Ordering::Relaxed);
+    current.stop_at.store(last, Ordering::Relaxed);
     let run = std::thread::scope(|scope| {
         if let Some(after) = after {
             scope.spawn(move || {
                 std::thread::sleep(after);
-                turn.stop.store(true, Ordering::Relaxed);
+                current.stop.store(true, Ordering::Relaxed);
             });
         }
         // The identities of the times, attempts and events are asserted in the run itself.
-        run(plan, &turn.stop, &mut ()).unwrap()
+        run(plan, &current.stop, &mut ()).unwrap()
     });
     check(plan, &run, after.is_some() || stops_at);
     let complete = [Outcome::Ok, Outcome::StatusError].map(|one| run.outcomes[one]);
-    let arrived = turn.arrived.load(Ordering::Relaxed);
+    let arrived = current.arrived.load(Ordering::Relaxed);
     assert!(complete.iter().sum::<u64>() <= arrived, "{arrived} arrived");
 }
 
@@ -238,9 +238,9 @@ fn act(seed: Seed, connection: u64, number: u64) -> ServerAction {
 }
 
 /// Acts for each request of a connection. Bodies are read if `reads`, otherwise they are taken for requests.
-fn hold(stream: &mut TcpStream, turn: &Turn, connection: u64) -> std::io::Result<()> {
+fn hold(stream: &mut TcpStream, current: &CurrentRun, connection: u64) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut random = turn
+    let mut random = current
         .seed()
         .numbered("connection", connection)
         .stream("delays");
@@ -251,9 +251,9 @@ fn hold(stream: &mut TcpStream, turn: &Turn, connection: u64) -> std::io::Result
         if reads {
             std::io::copy(&mut (&*stream).take(body), &mut std::io::sink())?;
         }
-        turn.arrive();
+        current.arrive();
         std::thread::sleep(Duration::from_micros(random.random_range(0..8_000)));
-        match act(turn.seed(), connection, number) {
+        match act(current.seed(), connection, number) {
             ServerAction::Send(bytes, piece) => {
                 for piece in bytes.chunks(piece) {
                     stream.write_all(piece)?;
@@ -288,12 +288,12 @@ fn read_head(stream: &mut TcpStream) -> std::io::Result<Option<u64>> {
 
 #[test]
 fn every_request_has_one_outcome_whatever_an_http1_server_does() {
-    let start = |turn: Arc<Turn>| {
+    let start = |current: Arc<CurrentRun>| {
         let connections = Arc::<AtomicU64>::default();
         serve(move |mut stream: TcpStream| {
             let connection = connections.fetch_add(1, Ordering::Relaxed);
             // An end of the client is no error.
-            let _ = hold(&mut stream, &turn, connection);
+            let _ = hold(&mut stream, &current, connection);
         })
     };
     each_request_has_one_outcome("HTTP/1", start, |_, _| ());

@@ -300,13 +300,13 @@ fn errors_of_a_file_name_it() {
         key: Some(pem(b"none")),
         ..TlsOptions::default()
     };
-    let words = error(with_wrong_key).unwrap();
-    assert!(words.starts_with("keys/some.pem: "), "{words}");
+    let message = error(with_wrong_key).unwrap();
+    assert!(message.starts_with("keys/some.pem: "), "{message}");
     let absent = PemFile::read(std::path::Path::new("no/such.pem")).unwrap_err();
-    let words = absent.to_string();
+    let message = absent.to_string();
     assert!(
-        words.starts_with("no/such.pem: I/O error: No such file"),
-        "{words}"
+        message.starts_with("no/such.pem: I/O error: No such file"),
+        "{message}"
     );
     let shown = format!("{:?}", pem(b"secret"));
     assert_eq!(shown, "PemFile(\"keys/some.pem\", 6 bytes)");
@@ -324,9 +324,9 @@ fn descriptions_from_untrusted_servers_name_the_remedies() {
         endpoint: None,
     };
     let error = wanted.request(&Data::none(), &[], &TlsOptions::default());
-    let words = error.unwrap_err().to_string();
+    let message = error.unwrap_err().to_string();
     for option in ["--ca", "--insecure"] {
-        assert!(words.contains(option), "{words}");
+        assert!(message.contains(option), "{message}");
     }
 }
 

@@ -61,7 +61,7 @@ impl Shared<'_> {
 
     /// The look-ups of names, which took place before the run.
     pub(crate) fn look_ups(&self) -> LoadTally {
-        let mut tally = LoadTally::of(self.plan);
+        let mut tally = LoadTally::for_plan(self.plan);
         self.dns
             .iter()
             .for_each(|time| tally.phases.dns.record(*time));

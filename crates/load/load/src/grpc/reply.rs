@@ -122,7 +122,7 @@ impl GrpcReply {
 
     /// Judges a complete reply with this HTTP status to a call of a method with such streams.
     pub(crate) fn judge(&self, http: u16, kind: MethodKind) -> CallEnd {
-        let wrong = |reason: &str| CallEnd::of(Outcome::ProtocolError, reason.to_owned());
+        let wrong = |reason: &str| CallEnd::with_reason(Outcome::ProtocolError, reason.to_owned());
         match (self.stated(), http) {
             (StatedStatus::Code(code), 200) if self.is_grpc => match code {
                 Code::Ok => self.judge_messages(kind),
@@ -136,7 +136,7 @@ impl GrpcReply {
             (_, 400..) => {
                 let code = Code::from_http(http);
                 let reason = format!("status {http} instead of a gRPC reply, which means {code}");
-                CallEnd::of(Outcome::StatusError, reason)
+                CallEnd::with_reason(Outcome::StatusError, reason)
             }
             _ => wrong(&format!("status {http}, which gRPC does not have")),
         }
@@ -159,13 +159,13 @@ impl GrpcReply {
 
     /// Judges the messages before a status of OK.
     fn judge_messages(&self, kind: MethodKind) -> CallEnd {
-        let wrong = |reason: String| CallEnd::of(Outcome::ProtocolError, reason);
+        let wrong = |reason: String| CallEnd::with_reason(Outcome::ProtocolError, reason);
         let messages = self.messages;
         match self.error.map_or_else(|| self.frames.end(), Err) {
             Err(error) => wrong(error.to_string()),
             Ok(()) if self.is_compressed => {
                 let reason = "a compressed message, and no compression was requested";
-                CallEnd::of(Outcome::Undecodable, reason.to_owned())
+                CallEnd::with_reason(Outcome::Undecodable, reason.to_owned())
             }
             Ok(()) if !kind.streams_replies() && messages != 1 => {
                 wrong(format!("status OK with {messages} messages instead of one"))
@@ -200,7 +200,7 @@ impl GrpcReply {
 }
 
 impl CallEnd {
-    fn of(outcome: Outcome, reason: String) -> Self {
+    fn with_reason(outcome: Outcome, reason: String) -> Self {
         Self {
             outcome,
             code: None,

@@ -20,7 +20,7 @@ impl GrpcStatuses {
     }
 
     /// Calls with this status.
-    pub fn of(&self, code: Code) -> u64 {
+    pub fn calls_with(&self, code: Code) -> u64 {
         self.0[usize::from(code.number())]
     }
 

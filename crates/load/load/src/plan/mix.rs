@@ -20,7 +20,7 @@ impl Mix {
     pub(crate) fn new(requests: Vec<Request>, plan: &Plan) -> Self {
         Self {
             requests,
-            draw: MixDraw::of(plan),
+            draw: MixDraw::for_plan(plan),
         }
     }
 
@@ -31,7 +31,7 @@ impl Mix {
 }
 
 impl MixDraw {
-    pub(crate) fn of(plan: &Plan) -> Self {
+    pub(crate) fn for_plan(plan: &Plan) -> Self {
         let weights = || plan.requests.iter().map(|spec| spec.weight);
         let total: f64 = weights().sum();
         assert!(

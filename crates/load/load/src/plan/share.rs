@@ -64,7 +64,7 @@ mod tests {
 
     /// The requests that the event loops of a share send.
     fn sent(plan: &Plan, share: Share) -> Vec<DueRequest> {
-        let draw = MixDraw::of(plan);
+        let draw = MixDraw::for_plan(plan);
         let of_loop = |index| {
             let mut source = RequestSource::new(plan, share.first + index);
             std::iter::from_fn(move || source.take(Instant::FAR_FUTURE))

@@ -83,8 +83,8 @@ impl Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len() as u64;
         if self.0 > DECODED_LIMIT {
-            let words = format!("more than {DECODED_LIMIT} bytes come of it");
-            return Err(io::Error::other(words));
+            let message = format!("more than {DECODED_LIMIT} bytes come of it");
+            return Err(io::Error::other(message));
         }
         Ok(bytes.len())
     }

@@ -54,7 +54,7 @@ pub fn read_mix(path: &Path) -> Result<Vec<RequestSpec>, String> {
     let named = |reason: &dyn std::fmt::Display| format!("{}: {reason}", path.display());
     let text = fs::read_to_string(path).map_err(|error| named(&error))?;
     let file: MixFile = toml::from_str(&text).map_err(|error| match error.message() {
-        words if words.contains("expected a sequence") => {
+        message if message.contains("expected a sequence") => {
             named(&"write [[request]] with two brackets, once for each request")
         }
         _ => named(&error),

@@ -159,12 +159,12 @@ mod tests {
     fn an_exhausted_receive_window_is_the_generators_limit() {
         let mut run = crate::testing::run(100, 0);
         assert!(!Generator::check(&run).limited);
-        for (count, words) in [(1, "generator once"), (2, "generator 2 times")] {
+        for (count, limit) in [(1, "generator once"), (2, "generator 2 times")] {
             run.streams.windows_exhausted = count;
             let generator = Generator::check(&run);
             assert!(generator.limited);
             let reason = generator.reason.unwrap();
-            assert!(reason.contains(words), "{reason}");
+            assert!(reason.contains(limit), "{reason}");
         }
     }
 }

@@ -41,11 +41,11 @@ impl Attempts {
     /// Counts several requests that ended after this number of attempts each.
     pub(crate) fn count_requests(&mut self, attempts: u32, requests: u64) {
         debug_assert!(attempts > 0, "a request has an attempt");
-        let place = attempts as usize - 1;
-        if self.requests.len() <= place {
-            self.requests.resize(place + 1, 0);
+        let index = attempts as usize - 1;
+        if self.requests.len() <= index {
+            self.requests.resize(index + 1, 0);
         }
-        self.requests[place] += requests;
+        self.requests[index] += requests;
     }
 
     /// Removes all counts and keeps the memory.

@@ -103,7 +103,7 @@ impl LoadTally {
 
     /// Counts the missing requests of each step and of each request of the mix.
     fn count_in_parts(&mut self, plan: &Plan, schedule: &ShareSchedule<'_>, outcome: Outcome) {
-        let draw = MixDraw::of(plan);
+        let draw = MixDraw::for_plan(plan);
         let mut steps = vec![0; self.steps.len()];
         let mut requests = vec![0; self.requests.len()];
         for arrival in schedule.measured() {
@@ -189,8 +189,8 @@ mod tests {
     /// dies at `death`.
     fn carried_out(plan: &Plan, share: Share, death: Instant) -> LoadTally {
         let window = plan.window();
-        let mut tally = LoadTally::of(plan);
-        let draw = MixDraw::of(plan);
+        let mut tally = LoadTally::for_plan(plan);
+        let draw = MixDraw::for_plan(plan);
         for index in share.first..share.first + share.loops {
             let mut source = RequestSource::new(plan, index);
             while let Some(due) = source.take(death) {
@@ -253,7 +253,7 @@ mod tests {
                 Some(millis) => Instant::ORIGIN + Span::from_millis(millis),
                 None => Instant::FAR_FUTURE,
             };
-            let mut whole = LoadTally::of(&plan);
+            let mut whole = LoadTally::for_plan(&plan);
             let (mut first, mut reported, mut is_lost) = (0, 0, false);
             for (loops, death) in agents {
                 let share = Share { first, loops };

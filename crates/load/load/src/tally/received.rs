@@ -30,7 +30,7 @@ const MOST_ADDRESSES: usize = 1 << 16;
 impl LoadTally {
     /// Checks a tally from elsewhere: it is one of this plan, and it can be added.
     pub fn check(&self, plan: &Plan) -> Result<(), TallyError> {
-        let expected = Self::of(plan);
+        let expected = Self::for_plan(plan);
         if self.steps.len() != expected.steps.len()
             || self.requests.len() != expected.requests.len()
         {
@@ -157,7 +157,7 @@ impl LoadTally {
 
 fn first_of(contradictions: &[(bool, &'static str)]) -> Result<(), TallyError> {
     match contradictions.iter().find(|(is_there, _)| *is_there) {
-        Some((_, words)) => Err(TallyError::Contradiction(words)),
+        Some((_, contradiction)) => Err(TallyError::Contradiction(contradiction)),
         None => Ok(()),
     }
 }
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn an_explanation_is_bounded_and_stays_text() {
-        let mut tally = LoadTally::of(&crate::testing::plan());
+        let mut tally = LoadTally::for_plan(&crate::testing::plan());
         tally.explain(Outcome::GrpcError, (7, 1), || {
             "é".repeat(LONGEST_EXPLANATION)
         });

@@ -20,7 +20,7 @@ pub struct Responses {
 
 impl Responses {
     /// Response times that were recorded by kind of outcome.
-    pub(crate) fn of(ok: &Histogram, rest: &CensoredHistogram) -> Self {
+    pub(crate) fn from_histograms(ok: &Histogram, rest: &CensoredHistogram) -> Self {
         Self {
             ok: ok.clone(),
             rest: rest.clone(),

@@ -27,14 +27,17 @@ pub struct Tick {
 
 impl Tick {
     /// Returns the figures of the tally of a second.
-    pub fn of(second: &LoadTally) -> Self {
+    pub fn from_tally(second: &LoadTally) -> Self {
         let retry_lateness = &second.attempts.retry_lateness;
         Self {
             intended: second.intended,
             retries: retry_lateness.count(),
             outcomes: second.outcomes,
             statuses: second.statuses.clone(),
-            responses: Responses::of(second.ok.histogram(), second.rest.distribution()),
+            responses: Responses::from_histograms(
+                second.ok.histogram(),
+                second.rest.distribution(),
+            ),
             lateness: second.lateness.max().max(retry_lateness.max()),
         }
     }

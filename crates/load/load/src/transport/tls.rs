@@ -96,8 +96,8 @@ impl PemFile {
         let mut start = file.take(Self::LONGEST as u64 + 1);
         start.read_to_end(&mut bytes).map_err(failed)?;
         if bytes.len() > Self::LONGEST {
-            let words = format!("more than {} bytes", Self::LONGEST);
-            return Err(failed(io::Error::other(words)));
+            let message = format!("more than {} bytes", Self::LONGEST);
+            return Err(failed(io::Error::other(message)));
         }
         Ok(Self {
             name: path.display().to_string(),
@@ -193,7 +193,7 @@ pub(crate) fn with_remedy(error: io::Error) -> io::Error {
 
 /// Returns an error of kind `InvalidData`, with the remedy if one is known.
 fn explained(error: rustls::Error) -> io::Error {
-    let words = match &error {
+    let message = match &error {
         rustls::Error::InvalidCertificate(reason) => rejected(&error, reason),
         rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
             format!("{error}; give --cert FILE and --key FILE")
@@ -210,7 +210,7 @@ fn explained(error: rustls::Error) -> io::Error {
         }
         _ => return io::Error::new(io::ErrorKind::InvalidData, error),
     };
-    io::Error::new(io::ErrorKind::InvalidData, words)
+    io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
 /// Describes a certificate that is not accepted, with the remedy.
@@ -249,23 +249,23 @@ fn in_words(text: &str) -> String {
             && word.chars().any(char::is_lowercase)
     };
     let in_words = |word: &str| {
-        let mut words = String::new();
-        for (place, letter) in word.chars().enumerate() {
-            if place > 0 && letter.is_uppercase() {
-                words.push(' ');
+        let mut spaced = String::new();
+        for (index, letter) in word.chars().enumerate() {
+            if index > 0 && letter.is_uppercase() {
+                spaced.push(' ');
             }
-            words.extend(letter.to_lowercase());
+            spaced.extend(letter.to_lowercase());
         }
-        words
+        spaced
     };
-    let words = text.split(' ').map(|word| {
+    let readable = text.split(' ').map(|word| {
         if is_name(word) {
             in_words(word)
         } else {
             word.to_owned()
         }
     });
-    words.collect::<Vec<_>>().join(" ")
+    readable.collect::<Vec<_>>().join(" ")
 }
 
 /// One encrypted connection.
@@ -371,8 +371,8 @@ mod tests {
 
     #[test]
     fn names_of_errors_become_words() {
-        let words = in_words("invalid peer certificate: CaUsedAsEndEntity");
-        assert_eq!(words, "invalid peer certificate: ca used as end entity");
+        let message = in_words("invalid peer certificate: CaUsedAsEndEntity");
+        assert_eq!(message, "invalid peer certificate: ca used as end entity");
         assert_eq!(
             in_words("certificate of DNS name a.B"),
             "certificate of DNS name a.B"
@@ -387,8 +387,8 @@ mod tests {
             (AlertDescription::ProtocolVersion, "TLS 1.2 and 1.3"),
         ];
         for (alert, remedy) in alerts {
-            let words = explained(rustls::Error::AlertReceived(alert)).to_string();
-            assert!(words.contains(remedy), "{words}");
+            let message = explained(rustls::Error::AlertReceived(alert)).to_string();
+            assert!(message.contains(remedy), "{message}");
         }
     }
 }

@@ -185,7 +185,7 @@ fn a_text_that_ends_with_a_blank_is_a_status_once() {
     });
     let run = carried_out(&plan);
     all_end_as(&run, Outcome::GrpcError);
-    assert_eq!(run.grpc.of(Code::Unknown), 10);
+    assert_eq!(run.grpc.calls_with(Code::Unknown), 10);
     let reason = "UNKNOWN: Exception calling application:";
     assert_eq!(run.reasons[&Outcome::GrpcError], reason);
     // A status is final; a violation of the protocol would be sent again.
@@ -205,7 +205,7 @@ fn statuses_are_counted_by_name() {
         Code::ResourceExhausted,
         Code::Unknown,
     ];
-    assert_eq!(counts.map(|code| run.grpc.of(code)), [3, 3, 2, 2]);
+    assert_eq!(counts.map(|code| run.grpc.calls_with(code)), [3, 3, 2, 2]);
     assert_eq!(run.outcomes[Outcome::GrpcError], 7);
     assert_eq!(run.reasons[&Outcome::GrpcError], "NOT_FOUND");
 }
@@ -219,7 +219,7 @@ fn deadlines_of_both_ends_are_told_apart() {
     let server = answering(|stream| head(stream, END_STREAM, Some("4")));
     let run = carried_out(&plan(&server, "Get", "{}"));
     all_end_as(&run, Outcome::GrpcError);
-    assert_eq!(run.grpc.of(Code::DeadlineExceeded), 10);
+    assert_eq!(run.grpc.calls_with(Code::DeadlineExceeded), 10);
 }
 
 #[test]
@@ -484,7 +484,7 @@ fn every_call_has_one_outcome_whatever_the_server_does() {
         let stated = run.outcomes[Outcome::Ok] + run.outcomes[Outcome::GrpcError];
         assert_eq!(run.grpc.total(), stated, "seed {number}");
         assert_eq!(
-            run.grpc.of(Code::Ok),
+            run.grpc.calls_with(Code::Ok),
             run.outcomes[Outcome::Ok],
             "seed {number}"
         );

@@ -11,7 +11,7 @@ use super::server::{
     DATA, END_HEADERS, END_STREAM, HEADERS, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, SETTINGS,
     STATUS_200, STATUS_500, ServerAct, StreamServer, frame, goaway, reply, reset, setting,
 };
-use crate::random::{Turn, each_request_has_one_outcome};
+use crate::random::{CurrentRun, each_request_has_one_outcome};
 
 /// Chooses the act of a random server for a request.
 fn act(seed: Seed, connection: usize, number: usize, stream: u32) -> ServerAct {
@@ -80,14 +80,14 @@ fn settings(seed: Seed) -> Vec<u8> {
 
 #[test]
 fn every_request_has_one_outcome_whatever_an_http2_server_does() {
-    let start = |turn: Arc<Turn>| {
-        let of_settings = Arc::clone(&turn);
+    let start = |current: Arc<CurrentRun>| {
+        let of_settings = Arc::clone(&current);
         let server = StreamServer::scripted(
             move || settings(of_settings.seed()),
             move |arrival| {
-                turn.arrive();
+                current.arrive();
                 act(
-                    turn.seed(),
+                    current.seed(),
                     arrival.connection,
                     arrival.number,
                     arrival.stream,

@@ -11,7 +11,7 @@ use super::server::{
     ArrivedRequest, CONTROL, DATA, GOAWAY, Greeting, HEADERS, LossyLine, ReplyAct, STATUS_200,
     STATUS_500, ServerScript, Tickets, frame, reply,
 };
-use crate::random::{Turn, each_request_has_one_outcome};
+use crate::random::{CurrentRun, each_request_has_one_outcome};
 
 /// Chooses the act of a random server for a request.
 fn act(seed: Seed, arrival: &ArrivedRequest) -> ReplyAct {
@@ -74,13 +74,13 @@ fn tickets(seed: Seed) -> Tickets {
 
 #[test]
 fn every_request_has_one_outcome_whatever_an_http3_server_does() {
-    let start = |turn: Arc<Turn>| {
-        let of_line = Arc::clone(&turn);
-        let of_tickets = Arc::clone(&turn);
-        let of_greeting = Arc::clone(&turn);
+    let start = |current: Arc<CurrentRun>| {
+        let of_line = Arc::clone(&current);
+        let of_tickets = Arc::clone(&current);
+        let of_greeting = Arc::clone(&current);
         let mut script = ServerScript::new(move |arrival| {
-            turn.arrive();
-            act(turn.seed(), arrival)
+            current.arrive();
+            act(current.seed(), arrival)
         });
         script.streams = 7;
         script.tickets = Box::new(move || tickets(of_tickets.seed()));

@@ -132,7 +132,7 @@ impl FollowedRun<'_> {
     fn pass_on(&mut self, joined: &mut JoinedSeconds, is_over: bool) {
         while let Some((second, tally)) = joined.take(self.now(), is_over) {
             self.observer
-                .tick(Span::from_secs(second), &Tick::of(&tally));
+                .tick(Span::from_secs(second), &Tick::from_tally(&tally));
             joined.reuse(tally);
         }
     }

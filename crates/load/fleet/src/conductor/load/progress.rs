@@ -55,7 +55,7 @@ impl AgentProgress {
             clock,
             drift: None,
             clock_step: Span::ZERO,
-            sum: LoadTally::of(plan),
+            sum: LoadTally::for_plan(plan),
             total: None,
             end: None,
             heard: TokioInstant::now(),
@@ -86,7 +86,7 @@ impl AgentProgress {
             }
             NoteContent::Total { sum } => match sum.check(plan) {
                 Ok(()) => {
-                    let mut total = LoadTally::of(plan);
+                    let mut total = LoadTally::for_plan(plan);
                     total.merge(&sum);
                     self.total = Some(total);
                 }
@@ -158,7 +158,7 @@ impl AgentProgress {
                 tally.add_lost(plan, self.share, over);
                 if let Err(error) = tally.check_whole(plan) {
                     self.warn(format!("its seconds do not count: {error}"));
-                    tally = LoadTally::of(plan);
+                    tally = LoadTally::for_plan(plan);
                     tally.add_lost(plan, self.share, over);
                 }
                 tally
@@ -264,7 +264,7 @@ mod tests {
         let name = "a".parse().expect("a name");
         let share = Share { first: 0, loops: 1 };
         let agent = AgentProgress::new(name, share, facts, clock, &plan);
-        agent.report(&plan, &LoadTally::of(&plan), false).warnings
+        agent.report(&plan, &LoadTally::for_plan(&plan), false).warnings
     }
 
     #[test]

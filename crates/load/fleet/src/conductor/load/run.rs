@@ -256,7 +256,7 @@ impl FleetRun<'_> {
     fn add_up(&self, agents: RunAgents, started: Timestamp, stopped_at: Option<Span>) -> Run {
         let over = stopped_at.map_or(Instant::FAR_FUTURE, |at| Instant::ORIGIN + at);
         let is_stopped = stopped_at.is_some();
-        let mut sum = LoadTally::of(self.plan);
+        let mut sum = LoadTally::for_plan(self.plan);
         let mut reports = Vec::new();
         let due_by_loop = requests_by_loop(self.plan, over);
         for (_, mut agent) in agents {

@@ -211,31 +211,31 @@ fn polling_buyers_know_old_offers_and_those_in_refusals() {
     let gold = book("Gold", "0.30 EUR", 3);
     tell(&catalogue, 0, [Event::Begin, gold, Event::Ready(1)]);
     let mut buyer = Buyer::new(&catalogue, 0.5);
-    let said = |buyer: &mut Buyer<'_>, second| match buyer.choose(at(second)) {
+    let fields = |buyer: &mut Buyer<'_>, second| match buyer.choose(at(second)) {
         Ok(()) => buyer.fields.replace("Max-Price: 0.40 EUR\r\n", ""),
         Err(reason) => reason.to_owned(),
     };
-    assert_eq!(said(&mut buyer, 0), "Selected-Offer: Gold\r\n");
+    assert_eq!(fields(&mut buyer, 0), "Selected-Offer: Gold\r\n");
     tell(&catalogue, 1, [book("Silver", "0.20 EUR", 90)]);
-    let half = said(&mut buyer, 4);
+    let half = fields(&mut buyer, 4);
     assert_eq!(half, "Selected-Offer: Gold\r\n", "although it has expired");
-    assert_eq!(said(&mut buyer, 5), "Selected-Offer: Silver\r\n");
+    assert_eq!(fields(&mut buyer, 5), "Selected-Offer: Silver\r\n");
     assert!(buyer.apply_current_offer(b"Bronze;price=\"0.40 EUR\""));
-    assert_eq!(said(&mut buyer, 6), "Selected-Offer: Bronze\r\n");
+    assert_eq!(fields(&mut buyer, 6), "Selected-Offer: Bronze\r\n");
     for dear in ["Brass;price=\"0.41 EUR\"", "Brass;price=\"0.10 USD\""] {
         assert!(buyer.apply_current_offer(dear.as_bytes()));
-        let reason = said(&mut buyer, 14);
+        let reason = fields(&mut buyer, 14);
         assert!(reason.starts_with("the service refuses"), "{reason}");
     }
     assert!(!buyer.apply_current_offer(b"nonsense"));
-    assert_eq!(said(&mut buyer, 15), "Selected-Offer: Silver\r\n");
+    assert_eq!(fields(&mut buyer, 15), "Selected-Offer: Silver\r\n");
     // A client that follows the broker ignores refusals.
     let catalogue = buyer_of_books(WithoutOffers::Decline);
     tell(&catalogue, 1, [book("Silver", "0.20 EUR", 90)]);
     let mut buyer = Buyer::new(&catalogue, 0.5);
-    assert_eq!(said(&mut buyer, 1), "Selected-Offer: Silver\r\n");
+    assert_eq!(fields(&mut buyer, 1), "Selected-Offer: Silver\r\n");
     assert!(buyer.apply_current_offer(b"Bronze;price=\"0.40 EUR\""));
-    assert_eq!(said(&mut buyer, 1), "Selected-Offer: Silver\r\n");
+    assert_eq!(fields(&mut buyer, 1), "Selected-Offer: Silver\r\n");
 }
 
 #[test]

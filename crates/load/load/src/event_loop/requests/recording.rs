@@ -41,7 +41,7 @@ impl LoopRecording {
             window: plan.window(),
             expects_events: plan.events.is_some(),
             index,
-            tally: Box::new(LoadTally::of(plan)),
+            tally: Box::new(LoadTally::for_plan(plan)),
             seconds,
             empty,
             next_second: Instant::ORIGIN + SECOND,

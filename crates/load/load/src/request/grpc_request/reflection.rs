@@ -53,7 +53,7 @@ pub(super) fn schema(server: &ReflectedServer<'_>, service: &str) -> Result<Sche
                 let reason = error;
                 return Err(GrpcCallError::Reflection { server, reason });
             }
-            Err(Failed::Ended(words)) if reason.is_empty() => reason = words,
+            Err(Failed::Ended(end)) if reason.is_empty() => reason = end,
             Err(Failed::Ended(_)) => {}
         }
     }
@@ -216,16 +216,16 @@ impl Call {
             if let Some(message) = self.reply.messages.pop_front() {
                 return Ok(message);
             }
-            if let Some(words) = self.reply.ended() {
-                return Err(Failed::Ended(words));
+            if let Some(reason) = self.reply.ended() {
+                return Err(Failed::Ended(reason));
             }
             if Instant::now() > self.until {
                 return Err(Failed::Io(io::ErrorKind::TimedOut.into()));
             }
             let length = match self.socket.read(&mut buffer) {
                 Ok(0) => {
-                    let words = "the connection ended before the answer";
-                    return Err(Failed::Ended(words.to_owned()));
+                    let reason = "the connection ended before the answer";
+                    return Err(Failed::Ended(reason.to_owned()));
                 }
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

@@ -113,13 +113,13 @@ fn name_in(file: &Path, folders: &mut Vec<PathBuf>) -> Result<String, GrpcCallEr
     let name = file.file_name().unwrap_or(file.as_os_str());
     let name = name.to_string_lossy().into_owned();
     if let Some(other) = folders.iter().find(|folder| folder.join(&name).is_file()) {
-        let words = format!(
+        let message = format!(
             "{} has another file of this name: give the folder of both with --proto-path",
             other.display()
         );
         return Err(GrpcCallError::File {
             path: file.to_path_buf(),
-            reason: std::io::Error::other(words),
+            reason: std::io::Error::other(message),
         });
     }
     folders.push(own.unwrap_or(Path::new(".")).to_path_buf());
@@ -150,8 +150,8 @@ impl ProtoFiles for Folders {
 /// Reads a file of bounded size.
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     if fs::metadata(path)?.len() > MOST_BYTES {
-        let words = format!("more than {MOST_BYTES} bytes");
-        return Err(std::io::Error::other(words));
+        let message = format!("more than {MOST_BYTES} bytes");
+        return Err(std::io::Error::other(message));
     }
     fs::read(path)
 }

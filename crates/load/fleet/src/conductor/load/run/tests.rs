@@ -392,7 +392,7 @@ fn take(plan: &Plan, agents: &mut RunAgents, messages: Vec<Message>) -> LoadTall
     let names: Vec<AgentName> = agents.keys().cloned().collect();
     let mut assembler = NoteAssembler::new(names.clone());
     let mut joined = JoinedSeconds::new(names.len());
-    let mut live = LoadTally::of(plan);
+    let mut live = LoadTally::for_plan(plan);
     let mut pass_on = |joined: &mut JoinedSeconds, is_over| {
         while let Some((_, tally)) = joined.take(Instant::ORIGIN, is_over) {
             live.merge(&tally);
@@ -456,7 +456,7 @@ proptest! {
             whole.begin(number, request);
             whole.end(number, request);
         }
-        let mut single = LoadTally::of(&plan);
+        let mut single = LoadTally::for_plan(&plan);
         single.merge(&whole.tally());
         let (mut agents, messages) = agents(&plan, &requests, &loops, pace, most);
         // Some are sent again, and all are mixed.
