@@ -519,10 +519,14 @@ mod tests {
         }
     }
 
-    /// Records a request that ended, by five numbers.
+    /// Records a request that ended.
     fn record_any(
         tally: &mut LoadTally,
-        (number, at, took, outcome, part): (u64, u64, u64, usize, usize),
+        number: u64,
+        at: u64,
+        took: u64,
+        outcome: usize,
+        part: usize,
     ) {
         let outcome = Outcome::ALL[outcome];
         let intended = Instant::ORIGIN + Span::from_micros(at);
@@ -579,12 +583,12 @@ mod tests {
             let empty = || LoadTally::new(vec![at(1_000), at(50_000), at(100_000)], 2);
             let (mut whole, mut parts) = (empty(), vec![empty(); 5]);
             // What a cleared tally has recorded before leaves no trace.
-            record_any(&mut parts[0], (0, 99_000_000, 1, 0, 0));
+            record_any(&mut parts[0], 0, 99_000_000, 1, 0, 0);
             parts[0].clear();
             for (number, ((at, took, outcome, part), tally)) in (0..).zip(ends) {
-                let end = (number, at >> stretch, took >> stretch, outcome, part);
-                record_any(&mut whole, end);
-                record_any(&mut parts[tally], end);
+                for tally in [&mut whole, &mut parts[tally]] {
+                    record_any(tally, number, at >> stretch, took >> stretch, outcome, part);
+                }
             }
             parts.rotate_left(order.index(5));
             let mut sum = empty();

@@ -106,7 +106,8 @@ pub(super) fn conclude(
     objective: &Objective,
     effort: &Effort,
     trials: &[CompletedTrial],
-    (limit, recovered): (Option<f64>, bool),
+    limit: Option<f64>,
+    recovered: bool,
 ) -> Capacity {
     let ends = Findings::new(objective, effort.budget, trials).ends();
     let interval = ends

@@ -205,7 +205,8 @@ impl Search {
             &self.objective,
             &self.effort,
             &self.trials,
-            (self.limit, !self.is_unrecovered()),
+            self.limit,
+            !self.is_unrecovered(),
         )
     }
 

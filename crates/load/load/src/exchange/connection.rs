@@ -89,7 +89,8 @@ pub(crate) enum ReceiveStatus {
 impl HttpConnection {
     pub(crate) fn new(
         socket: OwnedFd,
-        (origin, address): (usize, SocketAddr),
+        origin: usize,
+        address: SocketAddr,
         id: ConnectionId,
         secure: Option<TlsStream>,
     ) -> Self {

@@ -45,18 +45,19 @@ impl LoopConnections<'_> {
     pub(in super::super) fn insert(
         &mut self,
         socket: OwnedFd,
-        server: (usize, SocketAddr),
+        origin: usize,
+        address: SocketAddr,
         now: Instant,
         tally: &mut LoadTally,
     ) -> Result<ConnectionSlot, (Outcome, String)> {
-        let secure = self.shared.secure(server.0)?;
+        let secure = self.shared.secure(origin)?;
         self.serial = self.serial.wrapping_add(1);
         let entry = self.open.vacant_entry();
         let id = ConnectionId {
             slot: ConnectionSlot::from_index(entry.key()),
             serial: self.serial,
         };
-        entry.insert(HttpConnection::new(socket, server, id, secure));
+        entry.insert(HttpConnection::new(socket, origin, address, id, secure));
         debug_assert!(
             self.open.len() <= self.shared.limit,
             "more connections are open than the plan allows"

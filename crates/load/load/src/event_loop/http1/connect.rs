@@ -57,8 +57,8 @@ impl Http1<'_, '_> {
                 ConnectAttempt::Started(socket) => {
                     self.requests.record_first_sent(open);
                     let tally = &mut self.requests.recording.tally;
-                    let server = (origin, address);
-                    match self.connections.insert(socket, server, now, tally) {
+                    let connections = &mut self.connections;
+                    match connections.insert(socket, origin, address, now, tally) {
                         Ok(slot) => return self.carry(slot, open, address),
                         Err(failed) => failed,
                     }

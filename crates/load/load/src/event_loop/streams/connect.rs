@@ -32,12 +32,10 @@ impl Streams<'_, '_> {
             Some(_) => socket::connect_datagrams(&address, port),
         };
         let (outcome, reason) = match attempt {
-            ConnectAttempt::Started(socket) => {
-                match self.prepare_streams(socket, (server, address), queue) {
-                    Ok(()) => return,
-                    Err(failed) => failed,
-                }
-            }
+            ConnectAttempt::Started(socket) => match self.prepare_streams(socket, address, queue) {
+                Ok(()) => return,
+                Err(failed) => failed,
+            },
             failed => failed.outcome(),
         };
         if socket::is_of_address(outcome) {
@@ -68,14 +66,17 @@ impl Streams<'_, '_> {
     fn prepare_streams(
         &mut self,
         socket: OwnedFd,
-        server: (usize, SocketAddr),
+        address: SocketAddr,
         queue: usize,
     ) -> Result<(), (Outcome, String)> {
-        let client = new_client(self.shared, &socket, server.0, server.1);
+        let server = self.queues[queue].server;
+        let client = new_client(self.shared, &socket, server, address);
         let client = client.map_err(|error| (Outcome::ClientFailed, error.to_string()))?;
         let now = self.shared.clock.now();
         let tally = &mut self.requests.recording.tally;
-        let slot = self.connections.insert(socket, server, now, tally)?;
+        let slot = self
+            .connections
+            .insert(socket, server, address, now, tally)?;
         let connection = &mut self.connections[slot];
         connection.streams = Some(Box::new(StreamState {
             client,

@@ -157,8 +157,8 @@ impl QuicConnection {
     ) -> io::Result<usize> {
         let received = self.datagrams.receive(socket, buffer)?;
         if let Some(log) = self.log.as_mut().filter(|_| received.length > 0) {
-            let sizes = (received.length, received.stride);
-            log.datagrams(QlogDirection::Received, sizes, now);
+            let (length, stride) = (received.length, received.stride);
+            log.datagrams(QlogDirection::Received, length, stride, now);
         }
         for datagram in buffer[..received.length].chunks(received.stride) {
             answer.clear();
@@ -367,7 +367,8 @@ impl QuicConnection {
 
     fn log_sent(&mut self, sizes: (usize, usize), now: WallInstant) {
         if let Some(log) = &mut self.log {
-            log.datagrams(QlogDirection::Sent, sizes, now);
+            let (length, size) = sizes;
+            log.datagrams(QlogDirection::Sent, length, size, now);
         }
     }
 

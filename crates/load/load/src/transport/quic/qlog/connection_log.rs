@@ -108,7 +108,8 @@ impl ConnectionLog {
     pub(in super::super) fn datagrams(
         &mut self,
         direction: QlogDirection,
-        (length, size): (usize, usize),
+        length: usize,
+        size: usize,
         now: Instant,
     ) {
         let name = match direction {
@@ -292,7 +293,7 @@ mod tests {
         // As on a full disk.
         log.file = Some(File::create("/dev/full").unwrap());
         for _ in 0..2_000 {
-            log.datagrams(QlogDirection::Sent, (2_500, 1_200), now);
+            log.datagrams(QlogDirection::Sent, 2_500, 1_200, now);
         }
         assert!(log.file.is_none() && log.buffer.is_empty());
         drop(log);
