@@ -46,7 +46,7 @@ fn holds(pattern: &Pattern) {
         let script = pattern.script(direction);
         let mut walked = script.cursor();
         for entry in pattern.entries().take(50) {
-            for bound in [entry.place.first, entry.place.last, entry.place.last + 1] {
+            for bound in [entry.range.first, entry.range.last, entry.range.last + 1] {
                 let elapsed = Span::from_millis(1) * bound;
                 // Times begin at 0, positions at 1.
                 let position = bound.max(1);
@@ -60,7 +60,7 @@ fn holds(pattern: &Pattern) {
 
 /// An error names a place in the text, or the line behind its end where something is missing.
 fn placed(error: &PatternError, bytes: &[u8]) {
-    assert!(!error.what.is_empty() && !error.remedy.is_empty());
+    assert!(!error.violation.is_empty() && !error.remedy.is_empty());
     let lines = bytes.split(|byte| *byte == b'\n').count() as u64;
     assert!((1..=lines + 1).contains(&error.line), "{error}");
     let line = bytes

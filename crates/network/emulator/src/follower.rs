@@ -28,11 +28,11 @@ impl<S: Send + 'static> RecordFollower<S> {
         each: fn(&mut S, T),
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let asked = stop.clone();
+        let stopped = stop.clone();
         let follow = move || {
             loop {
                 // Read before the last drain, so that no earlier record is missed.
-                let last = asked.load(Ordering::Acquire);
+                let last = stopped.load(Ordering::Acquire);
                 notes.drain().for_each(|note| each(&mut sink, note));
                 if last {
                     return sink;

@@ -53,14 +53,14 @@ pub struct Recorder {
 impl Recorder {
     /// Creates the file, or empties it. Writes `words` into it as comments, one line each: the plans and the seed,
     /// which a replay needs.
-    pub fn create(path: &Path, words: &str) -> Result<Self, RecordError> {
+    pub fn create(path: &Path, description: &str) -> Result<Self, RecordError> {
         let failed = |error| RecordError::Create {
             path: path.to_owned(),
             error,
         };
         let mut lines = BufWriter::with_capacity(1 << 16, File::create(path).map_err(failed)?);
         let mut begin = || {
-            words
+            description
                 .lines()
                 .try_for_each(|line| writeln!(lines, "# {line}"))?;
             writeln!(lines, "{HEADER}")

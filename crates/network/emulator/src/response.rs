@@ -283,10 +283,10 @@ impl MeasuredConnection {
     /// The transaction, if it is complete.
     fn response(&self) -> Option<Response> {
         let (began, connected) = self.opened.zip(self.connected)?;
-        let [asked, answered] = self.first;
-        let (asked, answered) = asked.zip(answered)?;
+        let [requested, answered] = self.first;
+        let (requested, answered) = requested.zip(answered)?;
         // With TCP Fast Open the request leaves before the connection is established.
-        let connected = connected.min(asked);
+        let connected = connected.min(requested);
         let [request, reply] = &self.streams;
         if request.front < request.end || reply.front < reply.end {
             return None;
@@ -300,8 +300,8 @@ impl MeasuredConnection {
             time: ResponseTime {
                 // The two directions are stamped separately.
                 t_conn: connected.saturating_since(began),
-                t_client: asked.saturating_since(connected),
-                t_req: received.saturating_since(asked),
+                t_client: requested.saturating_since(connected),
+                t_req: received.saturating_since(requested),
                 t_proc: answered.saturating_since(received),
                 t_resp: reply.at.saturating_since(answered),
             },
@@ -468,11 +468,11 @@ mod tests {
             let packet_records = builder.packet_records().into_iter();
             packet_records.for_each(|packet_record| responses.note(packet_record));
         };
-        let mut asked = SegmentBuilder::of(0);
-        asked.delivered(0.0, Up, "S");
-        asked.delivered(10.0, Down, "S ack 1");
-        asked.delivered(20.0, Up, "1:301 ack 1");
-        note(&asked);
+        let mut requested = SegmentBuilder::of(0);
+        requested.delivered(0.0, Up, "S");
+        requested.delivered(10.0, Down, "S ack 1");
+        requested.delivered(20.0, Up, "1:301 ack 1");
+        note(&requested);
         for connection in 1..=2000u64 {
             let ms = connection as f64 * 1e3;
             let mut other = SegmentBuilder::of(connection);

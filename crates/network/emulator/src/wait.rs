@@ -28,7 +28,7 @@ const LONGEST: Span = Span::from_secs(1);
 /// A request from another thread that the emulator stops, or that it looks at its messages.
 #[derive(Debug)]
 pub(crate) struct Stop {
-    asked: AtomicBool,
+    requested: AtomicBool,
     /// There are messages.
     messages: AtomicBool,
     wake_event: OwnedFd,
@@ -37,7 +37,7 @@ pub(crate) struct Stop {
 impl Stop {
     pub(crate) fn new() -> Result<Self, Errno> {
         Ok(Self {
-            asked: AtomicBool::new(false),
+            requested: AtomicBool::new(false),
             messages: AtomicBool::new(false),
             wake_event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         })
@@ -45,7 +45,7 @@ impl Stop {
 
     /// Requests the stop. The loop sees it at its next check.
     pub(crate) fn ask(&self) {
-        self.asked.store(true, Ordering::Release);
+        self.requested.store(true, Ordering::Release);
         self.wake_sleeper();
     }
 
@@ -75,7 +75,7 @@ impl Stop {
     }
 
     pub(crate) fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Acquire)
+        self.requested.load(Ordering::Acquire)
     }
 }
 

@@ -32,13 +32,13 @@ pub(crate) struct Draw {
     pub(crate) lost: bool,
     pub(crate) copied: bool,
     pub(crate) deviation: f64,
-    pub(crate) turn: Turn,
+    pub(crate) reorder: Turn,
 }
 
 impl Draw {
     /// True if the draws affect nothing but the delay.
     pub(crate) fn is_nothing(&self) -> bool {
-        !self.lost && !self.copied && !self.turn.at_once && self.turn.hold == 0
+        !self.lost && !self.copied && !self.reorder.at_once && self.reorder.hold == 0
     }
 }
 
@@ -110,7 +110,7 @@ impl Chance {
                 None => false,
             },
             deviation: deviation(plan, &mut self.jitter),
-            turn: match (plan.reordering, &mut self.order) {
+            reorder: match (plan.reordering, &mut self.order) {
                 (Some(reordering), Some(draws)) => {
                     reordering.draw(&mut self.since_overtaking, draws)
                 }

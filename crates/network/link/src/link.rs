@@ -172,14 +172,15 @@ impl<P: Packet> Link<P> {
             step.copies + u32::from(draw.copied)
         };
         let copy = (copies > 0).then(|| packet.clone());
-        let behind = (step.extra_delay, step.hold.max(draw.turn.hold));
+        let extra_delay = step.extra_delay;
+        let hold = step.hold.max(draw.reorder.hold);
         let loss = step.loss;
         self.accept(arrived, step, draw, packet);
         for number in 1..=copies {
             if let Some(packet) = copy.clone() {
                 // The transmission of the packet before it may begin at once.
                 self.settle(arrived);
-                self.accept_copy((arrived, number), behind, loss, packet);
+                self.accept_copy(arrived, number, extra_delay, hold, loss, packet);
             }
         }
     }
@@ -212,8 +213,8 @@ impl<P: Packet> Link<P> {
             arrived,
             deviation: draw.deviation,
             extra_delay: step.extra_delay,
-            at_once: draw.turn.at_once,
-            hold: step.hold.max(draw.turn.hold),
+            at_once: draw.reorder.at_once,
+            hold: step.hold.max(draw.reorder.hold),
             congested: false,
             flips: step.flips,
             too_big: self.plan.is_too_big(&packet),
@@ -233,8 +234,10 @@ impl<P: Packet> Link<P> {
     /// Accepts a copy. It is delayed and held back like its packet, so that it follows it.
     fn accept_copy(
         &mut self,
-        (arrived, number): (Instant, u32),
-        (extra_delay, hold): (Span, u32),
+        arrived: Instant,
+        number: u32,
+        extra_delay: Span,
+        hold: u32,
         loss: Option<LossShare>,
         packet: P,
     ) {

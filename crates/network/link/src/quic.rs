@@ -99,12 +99,12 @@ impl QuicDatagram {
             payload: u32::try_from(payload.len()).ok()?,
         };
         let mut rest = payload;
-        for place in 0..MOST_PACKETS {
+        for index in 0..MOST_PACKETS {
             // Bytes after a packet that are no packet, such as padding, are ignored.
             let Some((packet, length)) = next_packet(rest) else {
                 break;
             };
-            datagram.packets[place] = Some(packet);
+            datagram.packets[index] = Some(packet);
             rest = &rest[length..];
         }
         datagram.packets[0].map(|_| datagram)
@@ -136,8 +136,8 @@ impl QuicDatagram {
 /// `Initial+Handshake`.
 impl fmt::Display for QuicDatagram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, packet) in self.packets().enumerate() {
-            let separator = if place > 0 { "+" } else { "" };
+        for (index, packet) in self.packets().enumerate() {
+            let separator = if index > 0 { "+" } else { "" };
             write!(f, "{separator}{}", packet.name())?;
         }
         Ok(())

@@ -5,18 +5,18 @@ use thiserror::Error;
 
 /// An invalid text, with the accepted forms.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{text:?} is not {what}: {remedy}")]
+#[error("{text:?} is not {expected}: {remedy}")]
 pub struct SpellingError {
     text: String,
-    what: &'static str,
+    expected: &'static str,
     remedy: String,
 }
 
 impl SpellingError {
-    pub(crate) fn new(text: &str, what: &'static str, remedy: &'static str) -> Self {
+    pub(crate) fn new(text: &str, expected: &'static str, remedy: &'static str) -> Self {
         Self {
             text: text.to_owned(),
-            what,
+            expected,
             remedy: format!("write {remedy}"),
         }
     }

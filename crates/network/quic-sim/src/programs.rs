@@ -29,7 +29,7 @@ pub(crate) struct ClientProgram {
     /// Bytes of the request that the connection has not accepted.
     unwritten: u64,
     /// Number of requests begun.
-    asked: usize,
+    requests: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,8 +101,8 @@ impl ClientProgram {
     }
 
     /// Number of requests begun.
-    pub(crate) const fn asked(&self) -> usize {
-        self.asked
+    pub(crate) const fn requests(&self) -> usize {
+        self.requests
     }
 
     /// Runs the program after an event at its end.
@@ -135,7 +135,7 @@ impl ClientProgram {
                         return;
                     };
                     self.unwritten = exchange.request;
-                    self.asked += 1;
+                    self.requests += 1;
                     self.stage = Asking::Expects(stream);
                 }
                 Asking::Expects(stream) => {

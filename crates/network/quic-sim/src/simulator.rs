@@ -161,7 +161,7 @@ impl QuicSimulator {
         witness: &mut impl DatagramWitness,
     ) -> QuicTransaction<'_> {
         let began = self.begin(number);
-        self.turn(Direction::Up, witness);
+        self.run_end(Direction::Up, witness);
         let ending = self.run(began, witness);
         self.assert_conserved();
         let [client, server] = &self.ends;
@@ -217,7 +217,7 @@ impl QuicSimulator {
             if next < LINKS {
                 self.arrive(direction, witness);
             } else {
-                self.turn(direction, witness);
+                self.run_end(direction, witness);
             }
         }
     }
@@ -258,12 +258,12 @@ impl QuicSimulator {
         if is_delivered && !departure.packet.damaged {
             let now = self.epoch.instant(self.now);
             self.ends[1 - way].receive(now, &departure.packet);
-            self.turn(direction.reverse(), witness);
+            self.run_end(direction.reverse(), witness);
         }
     }
 
     /// Runs the end that sends in this direction: its timers, its program, its datagrams.
-    fn turn(&mut self, direction: Direction, witness: &mut impl DatagramWitness) {
+    fn run_end(&mut self, direction: Direction, witness: &mut impl DatagramWitness) {
         let way = direction as usize;
         let now = Present {
             at: self.now,
@@ -307,7 +307,7 @@ impl QuicSimulator {
             has_sent = true;
             // A stream frame of an earlier exchange can be sent again at any time.
             let begun = match direction {
-                Direction::Up => self.client.asked(),
+                Direction::Up => self.client.requests(),
                 Direction::Down => self.server.answered(),
             };
             if outgoing.frames.has_stream() && begun > self.clock.responses().len() {

@@ -87,10 +87,10 @@ impl DatagramWitness for DatagramTrace {
     fn left(&mut self, direction: Direction, departure: &Departure<CarriedDatagram>) {
         let index = usize::try_from(departure.position - 1).ok();
         let places = &self.places[direction as usize];
-        let Some(&place) = index.and_then(|index| places.get(index)) else {
+        let Some(&position) = index.and_then(|index| places.get(index)) else {
             return;
         };
-        let datagram = &mut self.datagrams[place];
+        let datagram = &mut self.datagrams[position];
         debug_assert_eq!(
             datagram.position, departure.position,
             "a datagram leaves at the position of another"

@@ -163,7 +163,7 @@ mod tests {
                 prop_assert!(places[start as usize..end as usize].iter().all(|come| *come));
                 prop_assert!(!places[end as usize] && (start == 0 || !places[start as usize - 1]));
             }
-            let expected = (from..).find(|place| !places[*place as usize]).unwrap();
+            let expected = (from..).find(|offset| !places[*offset as usize]).unwrap();
             prop_assert_eq!(ranges.advance(from), expected);
             prop_assert!(ranges.iter().all(|(start, _)| start > expected));
         }

@@ -285,12 +285,12 @@ mod tests {
             steps in vec((0u64..2000, 0u64..1500, 0u64..2000), 1..50),
         ) {
             let mut buffer = SendBuffer::default();
-            for (written, freed, asked) in steps {
+            for (written, freed, requested) in steps {
                 let end = buffer.range().end;
                 buffer.append(&stretch(end..end + written));
                 buffer.free(buffer.range().start + freed);
                 let held = buffer.range();
-                let start = held.start + asked.min(held.end - held.start);
+                let start = held.start + requested.min(held.end - held.start);
                 let got = buffer.get(start..held.end).map(|pieces| pieces.concat());
                 prop_assert_eq!(got, Some(stretch(start..held.end)));
             }

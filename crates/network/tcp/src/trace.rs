@@ -56,12 +56,12 @@ impl SegmentKind {
     /// acknowledgement number have been sent to its sender.
     pub fn of_ack(
         now: (Offset, u16),
-        said: Option<(Offset, u16)>,
+        last: Option<(Offset, u16)>,
         blocks: bool,
         beyond: bool,
     ) -> Self {
-        match said {
-            Some((place, window)) if place == now.0 => {
+        match last {
+            Some((number, window)) if number == now.0 => {
                 let same_window = window == now.1;
                 if beyond && (same_window || blocks) {
                     Self::DupAck
@@ -82,28 +82,28 @@ impl SegmentKind {
 
     /// Label of an arrow in a ladder, after the packet's position: the bytes or the kind, the acknowledgement number of
     /// a mere acknowledgement, and the reason of a retransmission, such as `7241:8689 rto`.
-    pub fn words(
+    pub fn describe(
         self,
         bytes: &Range<Offset>,
         acknowledges: Option<Offset>,
         sending: Option<Sending>,
     ) -> String {
-        let mut words = if bytes.is_empty() {
+        let mut text = if bytes.is_empty() {
             self.name().to_owned()
         } else {
             format!("{}:{}", bytes.start, bytes.end)
         };
         if self == Self::DataFin {
-            words += " FIN";
+            text += " FIN";
         }
-        if let Some(place) = acknowledges.filter(|_| self.is_ack()) {
-            words += &format!(" {place}");
+        if let Some(number) = acknowledges.filter(|_| self.is_ack()) {
+            text += &format!(" {number}");
         }
         if let Some(sending) = sending.filter(|sending| *sending != Sending::First) {
-            words += " ";
-            words += sending.name();
+            text += " ";
+            text += sending.name();
         }
-        words
+        text
     }
 }
 

@@ -292,10 +292,10 @@ mod tests {
     fn plain_sum(parts: &[&[u8]]) -> u16 {
         let mut bytes = parts.concat();
         bytes.resize(bytes.len().next_multiple_of(2), 0);
-        let words = bytes
+        let pairs = bytes
             .chunks(2)
             .map(|two| u32::from(two[0]) << 8 | u32::from(two[1]));
-        let sum = words.fold(0, |sum, word| (sum + word) % 0xffff);
+        let sum = pairs.fold(0, |sum, word| (sum + word) % 0xffff);
         sum as u16
     }
 

@@ -94,7 +94,7 @@ pub(super) fn add(given: &[String], draft: &mut Draft) -> Result<(), Failure> {
             .ok_or_else(|| refused("write a direction first: down:8"))?;
         draft
             .add_line(&format!("{direction} drop {places}"))
-            .map_err(|error| refused(&format!("{}: {}", error.what, error.remedy)))?;
+            .map_err(|error| refused(&format!("{}: {}", error.violation, error.remedy)))?;
     }
     Ok(())
 }

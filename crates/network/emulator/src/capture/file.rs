@@ -273,7 +273,7 @@ impl Formats {
             return BlockContent::UnknownInterface;
         };
         BlockContent::Frame(CapturedFrame {
-            at: stamp.and_then(|stamp| description.time(stamp)),
+            at: stamp.and_then(|(high, low)| description.time(high, low)),
             link: description.link,
             interface,
             bytes,
@@ -311,7 +311,7 @@ impl Formats {
 }
 
 impl CapturedInterface {
-    fn time(&self, (high, low): (u32, u32)) -> Option<Instant> {
+    fn time(&self, high: u32, low: u32) -> Option<Instant> {
         let ticks = u128::from(high) << 32 | u128::from(low);
         let nanos = ticks * u128::from(NANOS_PER_SECOND) / u128::from(self.resolution);
         let offset = i128::from(self.offset) * i128::from(NANOS_PER_SECOND);

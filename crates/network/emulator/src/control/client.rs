@@ -69,8 +69,8 @@ pub fn send_change(
     let (status, body) = read(&reply).ok_or_else(unreadable)?;
     match status {
         200 => serde_json::from_slice(body).map_err(|_| unreadable()),
-        503 => Err(ControlClientError::Unavailable(words(body))),
-        400 | 413 => Err(ControlClientError::Refused(words(body))),
+        503 => Err(ControlClientError::Unavailable(message(body))),
+        400 | 413 => Err(ControlClientError::Refused(message(body))),
         // A control rejects nothing else of this request.
         _ => Err(unreadable()),
     }
@@ -98,7 +98,7 @@ fn send(mut stream: impl Read + Write, request: &[u8]) -> io::Result<Vec<u8>> {
     Ok(reply)
 }
 
-fn words(body: &[u8]) -> String {
+fn message(body: &[u8]) -> String {
     String::from_utf8_lossy(body).trim_end().to_owned()
 }
 

@@ -57,10 +57,10 @@ pub enum HostError {
     #[error(transparent)]
     Sysctl(#[from] SysctlError),
     /// A resource that the machine lacks.
-    #[error("{what}: {error}")]
+    #[error("{operation}: {error}")]
     Machine {
         /// The failed action.
-        what: &'static str,
+        operation: &'static str,
         /// The kernel's reason.
         #[source]
         error: io::Error,
@@ -112,7 +112,7 @@ impl Host {
                 }
             })
             .map_err(|error| HostError::Machine {
-                what: "a thread for a host",
+                operation: "a thread for a host",
                 error,
             })?;
         let network = is_ready
@@ -142,10 +142,10 @@ impl Host {
     /// Commands whose end is tied to the thread that started them (PR_SET_PDEATHSIG) live as long as this host.
     pub fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let value = Arc::new(Mutex::new(None));
-        let place = value.clone();
+        let slot = value.clone();
         self.run_job(Box::new(move || {
             let value = work();
-            *place.lock().expect("nothing panics with this lock") = Some(value);
+            *slot.lock().expect("nothing panics with this lock") = Some(value);
         }));
         let mut value = value.lock().expect("nothing panics with this lock");
         value.take().expect("the job has set the value")
@@ -185,7 +185,7 @@ impl Host {
         let own = self.addresses;
         self.run(move || {
             offload::disable(DEVICE).map_err(|error| HostError::Machine {
-                what: "offloads of a host's device",
+                operation: "offloads of a host's device",
                 error,
             })?;
             let mut netlink = Netlink::open()?;
@@ -193,13 +193,13 @@ impl Host {
             netlink.raise(index)?;
             let addresses = own.both().into_iter().zip(peer.both());
             let families = addresses.zip(subnets.both());
-            for ((address, neighbour), network) in families {
+            for ((address, neighbour), (network, prefix)) in families {
                 if address.is_ipv6() && !has_ipv6() {
                     continue;
                 }
                 netlink.add_address(index, address)?;
                 netlink.add_neighbour(index, neighbour, peer.mac)?;
-                netlink.set_route(index, network, None, &setup.route.metrics())?;
+                netlink.set_route(index, network, prefix, None, &setup.route.metrics())?;
             }
             for (key, value) in &setup.sysctls {
                 sysctl::set(key, value)?;
@@ -241,7 +241,7 @@ fn enter() -> Result<OwnedFd, HostError> {
     fs::File::open("/proc/thread-self/ns/net")
         .map(OwnedFd::from)
         .map_err(|error| HostError::Machine {
-            what: "the network's descriptor",
+            operation: "the network's descriptor",
             error,
         })
 }
@@ -257,7 +257,7 @@ pub(crate) fn index_of(name: &str) -> Result<u32, HostError> {
         rustix::net::netdevice::name_to_index(socket, name)
     };
     index().map_err(|errno| HostError::Machine {
-        what: "the number of a device",
+        operation: "the number of a device",
         error: errno.into(),
     })
 }

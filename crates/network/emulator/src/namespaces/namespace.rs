@@ -17,10 +17,10 @@ use crate::namespaces::netlink::{Netlink, NetlinkError};
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NamespaceError {
     /// Forbidden by the kernel or its administrator.
-    #[error("no network of its own: {what}; {remedy}")]
+    #[error("no network of its own: {operation}; {remedy}")]
     Forbidden {
         /// The refused action.
-        what: String,
+        operation: String,
         /// Remedy.
         remedy: &'static str,
         /// The kernel's reason.
@@ -59,12 +59,12 @@ pub(crate) fn enter_with_own_user() -> Result<(), NamespaceError> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     unshare_user()?;
     // The kernel requires setgroups denied before an unprivileged process maps a group.
-    for (file, words) in [
+    for (file, content) in [
         ("setgroups", "deny".to_owned()),
         ("uid_map", format!("{user} {user} 1")),
         ("gid_map", format!("{group} {group} 1")),
     ] {
-        fs::write(format!("/proc/thread-self/{file}"), words).map_err(|error| {
+        fs::write(format!("/proc/thread-self/{file}"), content).map_err(|error| {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
             forbidden(format!("user namespace, {file}: {error}"), errno)
         })?;
@@ -125,7 +125,7 @@ const SETTINGS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-pub(crate) fn forbidden(what: String, errno: Errno) -> NamespaceError {
+pub(crate) fn forbidden(operation: String, errno: Errno) -> NamespaceError {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let remedy = SETTINGS
         .iter()
@@ -135,7 +135,7 @@ pub(crate) fn forbidden(what: String, errno: Errno) -> NamespaceError {
             |(_, _, remedy)| remedy,
         );
     NamespaceError::Forbidden {
-        what,
+        operation,
         remedy,
         errno,
     }

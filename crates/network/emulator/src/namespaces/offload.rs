@@ -35,8 +35,8 @@ pub(crate) fn disable(name: &str) -> io::Result<()> {
         name.len() <= places,
         "the kernel cuts the name {name:?} of a device"
     );
-    for (place, byte) in request.ifr_name[..places].iter_mut().zip(name.bytes()) {
-        *place = byte as libc::c_char;
+    for (slot, byte) in request.ifr_name[..places].iter_mut().zip(name.bytes()) {
+        *slot = byte as libc::c_char;
     }
     for (offload, command) in OFFLOADS {
         let mut setting = Setting { command, data: 0 };

@@ -159,8 +159,8 @@ impl FromStr for RouteOptions {
 
     fn from_str(text: &str) -> Result<Self, RouteError> {
         let mut options = Self::default();
-        let mut words = text.split_whitespace();
-        while let Some(word) = words.next() {
+        let mut parts = text.split_whitespace();
+        while let Some(word) = parts.next() {
             let without_effect = WITHOUT_EFFECT.into_iter().find(|(name, _)| *name == word);
             if let Some((word, remedy)) = without_effect {
                 return Err(RouteError::NoEffect { word, remedy });
@@ -172,7 +172,7 @@ impl FromStr for RouteOptions {
                     .ok_or_else(|| RouteError::Unknown {
                         word: word.to_owned(),
                     })?;
-            let value = words.next();
+            let value = parts.next();
             let read = match form {
                 ValueSyntax::Number => value
                     .and_then(|text| text.parse().ok())
@@ -201,8 +201,8 @@ impl FromStr for RouteOptions {
 
 impl fmt::Display for RouteOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, (name, value)) in self.0.iter().enumerate() {
-            let gap = if place == 0 { "" } else { " " };
+        for (index, (name, value)) in self.0.iter().enumerate() {
+            let gap = if index == 0 { "" } else { " " };
             match value {
                 OptionValue::Number(number) => write!(f, "{gap}{name} {number}")?,
                 OptionValue::Time(span) => write!(f, "{gap}{name} {span}")?,

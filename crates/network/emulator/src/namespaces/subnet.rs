@@ -95,7 +95,7 @@ impl Subnet {
             .copied()
             .chain(resolvers)
             .find(|&(address, prefix, _)| self.overlaps(&Self { address, prefix }))
-            .map(|(.., words)| words)
+            .map(|(.., purpose)| purpose)
     }
 }
 
@@ -121,8 +121,8 @@ impl FromStr for Subnet {
             Err(SubnetError::Small(subnet, bits - 2))
         } else if subnet.address != address {
             Err(SubnetError::HostBits(subnet))
-        } else if let Some(words) = subnet.reserved() {
-            Err(SubnetError::Reserved(subnet, words))
+        } else if let Some(purpose) = subnet.reserved() {
+            Err(SubnetError::Reserved(subnet, purpose))
         } else {
             Ok(subnet)
         }
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn unsuitable_networks_are_refused_with_the_reason() {
-        for (text, words) in [
+        for (text, purpose) in [
             ("", "for example"),
             ("10.0.0.0", "192.168.77.0/24"),
             ("10.0.0/24", "for example"),
@@ -213,7 +213,7 @@ mod tests {
             ("ff02::/64", "multicast"),
         ] {
             let refusal = refusal(text);
-            assert!(refusal.contains(words), "{text}: {refusal}");
+            assert!(refusal.contains(purpose), "{text}: {refusal}");
         }
     }
 

@@ -351,8 +351,8 @@ mod tests {
             .map(|refusal| refusal.name())
             .collect();
         assert_eq!(names.len(), FrameRefusal::ALL.len());
-        for (place, refusal) in FrameRefusal::ALL.iter().enumerate() {
-            assert_eq!(*refusal as usize, place);
+        for (index, refusal) in FrameRefusal::ALL.iter().enumerate() {
+            assert_eq!(*refusal as usize, index);
         }
     }
 }

@@ -57,7 +57,7 @@ impl Ports {
                 network: Some(network.as_fd()),
             };
             netlink.make_pair([here, there])?;
-            let machine = |what| move |error| HostError::Machine { what, error };
+            let machine = |operation| move |error| HostError::Machine { operation, error };
             offload::disable(name).map_err(machine("offloads of the emulator's device"))?;
             let index = index_of(name)?;
             // Before opening: a socket on a device that is down rejects the first packet.

@@ -80,10 +80,10 @@ mod tests {
 
     /// Sum of 16-bit words, which is 0xffff if a checksum among them is right (RFC 1071).
     fn sum(bytes: &[u8]) -> u64 {
-        let words = bytes
+        let pairs = bytes
             .chunks(2)
             .map(|word| u64::from(word[0]) << 8 | word.get(1).copied().map_or(0, u64::from));
-        words.sum()
+        pairs.sum()
     }
 
     fn folded(mut sum: u64) -> u64 {

@@ -70,8 +70,10 @@ const REMEDY: &str = "allow user namespaces (sysctl user.max_user_namespaces=100
 pub(crate) fn enter() -> Result<Option<Delegate>, NamespaceError> {
     let is_able = geteuid().is_root() && holds(NEEDED);
     confine().map_err(|error| match error {
-        NamespaceError::Forbidden { what, errno, .. } if is_able => NamespaceError::Forbidden {
-            what,
+        NamespaceError::Forbidden {
+            operation, errno, ..
+        } if is_able => NamespaceError::Forbidden {
+            operation,
             remedy: REMEDY,
             errno,
         },
@@ -125,8 +127,8 @@ fn limit_capabilities() -> Result<(), Errno> {
     Ok(())
 }
 
-fn refused(what: &'static str) -> impl Fn(Errno) -> NamespaceError {
-    move |errno| forbidden(format!("{what} refused ({errno})"), errno)
+fn refused(operation: &'static str) -> impl Fn(Errno) -> NamespaceError {
+    move |errno| forbidden(format!("{operation} refused ({errno})"), errno)
 }
 
 /// A child process that stays outside of the user namespace of its parent. It ends when the parent drops its end.

@@ -41,16 +41,16 @@ fn read(table: &str, state: &str) -> Vec<SocketAddr> {
 /// memory, the port is a number.
 fn address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
-    let word = |place: usize| {
-        let digits = address.get(place * 8..place * 8 + 8)?;
+    let word = |index: usize| {
+        let digits = address.get(index * 8..index * 8 + 8)?;
         u32::from_str_radix(digits, 16).ok().map(u32::to_ne_bytes)
     };
     let ip = match address.len() {
         8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
         _ => {
             let mut bytes = [0; 16];
-            for (place, part) in bytes.chunks_mut(4).enumerate() {
-                part.copy_from_slice(&word(place)?);
+            for (index, part) in bytes.chunks_mut(4).enumerate() {
+                part.copy_from_slice(&word(index)?);
             }
             IpAddr::V6(Ipv6Addr::from(bytes))
         }

@@ -360,7 +360,7 @@ impl Emulator {
         opener: Option<DestinationOpener>,
         hosts: [&Host; 2],
     ) -> Result<(Self, Option<Arc<LinkControl>>), HostError> {
-        let machine = |what| move |error| HostError::Machine { what, error };
+        let machine = |operation| move |error| HostError::Machine { operation, error };
         let stop = Stop::new().map_err(|errno| machine("an event")(errno.into()))?;
         let stop = Arc::new(stop);
         let [client, server] = hosts.map(|host| host.network().try_clone_to_owned());

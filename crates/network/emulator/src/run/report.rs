@@ -305,7 +305,7 @@ impl DirectionReport {
         if self.pattern_missed {
             line.push_str("; none that the pattern drops ever came");
         }
-        for (count, what) in [
+        for (count, subject) in [
             (self.copied, "copied"),
             (self.corrupted, "with flipped bits"),
             (self.marked, "marked CE"),
@@ -313,7 +313,7 @@ impl DirectionReport {
             (self.held, "still under way at the end"),
         ] {
             if count > 0 {
-                let _ = write!(line, "; {count} {what}");
+                let _ = write!(line, "; {count} {subject}");
             }
         }
         if !self.refused.is_empty() {
@@ -441,14 +441,14 @@ impl StackReport {
 
     fn line(&self) -> String {
         let mut line = format!("{} segments sent", self.segments_out);
-        for (count, what) in [
+        for (count, subject) in [
             (self.retransmissions, "again"),
             (self.timeouts, "timeouts"),
             (self.broken, "connections broken"),
             (self.strays, "of no connection"),
         ] {
             if count > 0 {
-                let _ = write!(line, ", {count} {what}");
+                let _ = write!(line, ", {count} {subject}");
             }
         }
         if !self.refused.is_empty() {
@@ -483,11 +483,11 @@ impl AgentReport {
 }
 
 fn list(counts: &BTreeMap<&'static str, u64>) -> String {
-    let words: Vec<String> = counts
+    let parts: Vec<String> = counts
         .iter()
         .map(|(name, count)| format!("{count} {name}"))
         .collect();
-    words.join(", ")
+    parts.join(", ")
 }
 
 impl fmt::Display for RunReport {
@@ -543,13 +543,13 @@ impl fmt::Display for RunReport {
             (relay.datagrams_lost, "datagrams not carried"),
             (relay.refused, "destinations that could not be opened"),
         ];
-        let said: Vec<String> = counts
+        let parts: Vec<String> = counts
             .iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
+            .map(|(count, subject)| format!("{count} {subject}"))
             .collect();
-        if !said.is_empty() {
-            writeln!(f, "  relay {}", said.join(", "))?;
+        if !parts.is_empty() {
+            writeln!(f, "  relay {}", parts.join(", "))?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Session: one run of a command behind an emulated network, from the supervisor to the report.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -208,7 +208,7 @@ pub fn run(options: SessionOptions) -> Result<EndedSession, SessionError> {
         OtherEnd::Server(line) => Some(session.start_server(line)?),
         OtherEnd::Idle | OtherEnd::Outside(_) => None,
     };
-    let status = session.run_command(&options.command, server)?;
+    let status = session.run_command(&options.command.0, &options.command.1, server)?;
     let relayed = session.relay.relayed();
     // Processes that end from here on belong to the end of the run. The hosts are dropped after the processes;
     // otherwise commands would be killed with them before being asked to end.
@@ -361,7 +361,8 @@ impl Session {
     /// Runs COMMAND to its end.
     fn run_command(
         &self,
-        (program, arguments): &(OsString, Vec<OsString>),
+        program: &OsStr,
+        arguments: &[OsString],
         server: Option<u32>,
     ) -> Result<ExitStatus, SessionError> {
         self.look_before_command(server)?;
@@ -449,7 +450,7 @@ fn pass_on(process: u32, signal: Signal) {
 }
 
 /// The status of shells: 127 for an unknown command, 126 for one that cannot be run.
-fn not_started(command: &OsString, error: &io::Error) -> SessionError {
+fn not_started(command: &OsStr, error: &io::Error) -> SessionError {
     let name = command.to_string_lossy();
     // An unreadable folder of PATH gives "permission denied" for any command.
     let nowhere = !name.contains('/') && !is_in_path(command);
@@ -474,7 +475,7 @@ fn not_started(command: &OsString, error: &io::Error) -> SessionError {
     SessionError::NotStarted { code, text }
 }
 
-fn is_in_path(command: &OsString) -> bool {
+fn is_in_path(command: &OsStr) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(command).exists())
 }

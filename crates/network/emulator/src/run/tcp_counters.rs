@@ -94,8 +94,8 @@ fn counter(file: &str, group: &str, name: &str) -> Option<u64> {
         .lines()
         .filter(|line| line.split_whitespace().next() == Some(group));
     let (names, values) = (lines.next()?, lines.next()?);
-    let place = names.split_whitespace().position(|word| word == name)?;
-    values.split_whitespace().nth(place)?.parse().ok()
+    let column = names.split_whitespace().position(|word| word == name)?;
+    values.split_whitespace().nth(column)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -307,13 +307,13 @@ impl TracedConnection {
             own.may_sack = segment.may_sack;
         }
         // Numbers from before the beginning of the connection count as its beginning.
-        let sequence = own.place(segment.sequence).unwrap_or(0);
+        let sequence = own.offset_of(segment.sequence).unwrap_or(0);
         let acknowledgment = segment
             .acknowledgment
-            .and_then(|number| other.place(number));
+            .and_then(|number| other.offset_of(number));
         let kind = kind(segment, sequence, acknowledgment, own, other);
-        if let Some(place) = acknowledgment.filter(|_| !damaged) {
-            own.acknowledging = Some((place, segment.window));
+        if let Some(offset) = acknowledgment.filter(|_| !damaged) {
+            own.acknowledging = Some((offset, segment.window));
         }
         let scale = own.scale.zip(other.scale).map_or(0, |(own, _)| own);
         let places = segment.length() > 0 && !segment.has(RST);
@@ -323,7 +323,7 @@ impl TracedConnection {
                 end = end.min(own.next);
             }
             let may_sack = own.may_sack && other.may_sack;
-            own.send(now, segment, may_sack, (sequence, end))
+            own.send(now, segment, may_sack, sequence, end)
         });
         let judged = |judgement: Judgement| (Some(judgement.sending), judgement.before);
         let (sending, before) = judgement.map_or((None, None), judged);
@@ -347,13 +347,13 @@ impl TracedConnection {
         };
         self.lifecycle.note(packet.packet_record.direction, tcp);
         // A packet of one end is news for the other.
-        let told = &mut self.senders[packet.packet_record.direction.reverse() as usize];
+        let heard = &mut self.senders[packet.packet_record.direction.reverse() as usize];
         match tcp.acknowledgment {
-            Some(place) => {
+            Some(offset) => {
                 let empty = matches!(packet.kind, PacketKind::Segment(kind) if kind.is_ack());
-                told.hear(now, place, empty, &tcp.sack);
+                heard.hear(now, offset, empty, &tcp.sack);
             }
-            None => told.hear_syn(now),
+            None => heard.hear_syn(now),
         }
     }
 }
@@ -385,21 +385,21 @@ fn kind(
     } else if sequence + 1 == own.next {
         return SegmentKind::KeepAlive;
     }
-    acknowledgment.map_or(SegmentKind::Ack, |place| {
-        let (blocks, beyond) = (segment.sack[0].is_some(), other.next > place);
-        SegmentKind::of_ack((place, segment.window), own.acknowledging, blocks, beyond)
+    acknowledgment.map_or(SegmentKind::Ack, |offset| {
+        let (blocks, beyond) = (segment.sack[0].is_some(), other.next > offset);
+        SegmentKind::of_ack((offset, segment.window), own.acknowledging, blocks, beyond)
     })
 }
 
 /// The blocks of a selective acknowledgement, as relative numbers of the other end's stream.
 fn blocks(segment: &SegmentHeader, other: &ObservedSender) -> Vec<(u64, u64)> {
-    let place = |(start, end)| Some((other.place(start)?, other.place(end)?));
+    let offset = |(start, end)| Some((other.offset_of(start)?, other.offset_of(end)?));
     segment
         .sack
         .iter()
         .flatten()
         .copied()
-        .filter_map(place)
+        .filter_map(offset)
         .collect()
 }
 

@@ -42,13 +42,13 @@ pub fn ladder<'a>(packets: impl IntoIterator<Item = &'a DecodedPacket>) -> Ladde
         ladder.waits.extend(wait(packet, origin));
     }
     if flow.protocol == TCP {
-        let words = "The number is the packet's position; sequence numbers count from the SYN.";
-        ladder.notes.push(words.to_owned());
+        let text = "The number is the packet's position; sequence numbers count from the SYN.";
+        ladder.notes.push(text.to_owned());
     }
     if is_quic {
-        let words = "QUIC: types of packets and bytes of UDP payload. The rest is encrypted; packets of type 1-RTT have \
+        let text = "QUIC: types of packets and bytes of UDP payload. The rest is encrypted; packets of type 1-RTT have \
                      data, acknowledgements, probes or a reset.";
-        ladder.notes.push(words.to_owned());
+        ladder.notes.push(text.to_owned());
     }
     ladder
 }
@@ -100,33 +100,33 @@ fn line(packet: &DecodedPacket) -> Line {
 /// Label such as `8 7241:8689 rto`: position, kind or bytes, and reason of a retransmission. That of a QUIC datagram is
 /// like `3 Initial+Handshake 1200`, with the bytes of its payload.
 fn label(packet: &DecodedPacket) -> String {
-    let words = match (packet.kind, &packet.tcp) {
+    let text = match (packet.kind, &packet.tcp) {
         (PacketKind::Segment(kind), Some(tcp)) => {
             let bytes = tcp.sequence..tcp.sequence + u64::from(tcp.payload);
-            kind.words(&bytes, tcp.acknowledgment, tcp.sending)
+            kind.describe(&bytes, tcp.acknowledgment, tcp.sending)
         }
         (PacketKind::Quic(datagram), _) => format!("{datagram} {}", datagram.payload()),
         (kind, _) => kind.to_string(),
     };
     let packet_record = &packet.packet_record;
     let copy = if packet_record.copy > 0 { "copy " } else { "" };
-    format!("{} {copy}{words}", packet_record.position)
+    format!("{} {copy}{text}", packet_record.position)
 }
 
 fn hint(packet: &DecodedPacket) -> String {
-    let mut words = vec![format!(
+    let mut text = vec![format!(
         "{}, {} bytes",
         packet.kind, packet.packet_record.length
     )];
     if let Some(tcp) = &packet.tcp {
-        words.push(format!("flags {}, window {}", tcp.flags, tcp.window));
+        text.push(format!("flags {}, window {}", tcp.flags, tcp.window));
         let blocks = tcp.sack.iter().map(|(from, to)| format!("{from}:{to}"));
         let blocks: Vec<String> = blocks.collect();
         if !blocks.is_empty() {
-            words.push(format!("selectively acknowledged {}", blocks.join(" ")));
+            text.push(format!("selectively acknowledged {}", blocks.join(" ")));
         }
     }
-    words.join("\n")
+    text.join("\n")
 }
 
 /// Wait of the timer that ended with this packet.
@@ -222,11 +222,11 @@ impl TraceFormat for LadderFile {
                 .map(|applied| change_note(applied, origin)),
         );
         if self.more > 0 {
-            let words = format!(
+            let text = format!(
                 "{} later packets are not drawn; a trace as CSV has them.",
                 self.more
             );
-            ladder.notes.push(words);
+            ladder.notes.push(text);
         }
         if self.connections > 1 {
             let others = self.connections - 1;

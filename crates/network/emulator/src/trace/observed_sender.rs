@@ -32,7 +32,7 @@ pub(super) struct ObservedSender {
     /// Duplicate ACKs delivered since the last progress or retransmission.
     duplicates: u32,
     /// Time of the last segment delivered to it.
-    told: Instant,
+    heard: Instant,
     shortest: Option<Span>,
     /// End of the data that the latest timeout declared lost.
     lost_until: u64,
@@ -71,7 +71,7 @@ pub(super) struct Judgement {
 
 impl ObservedSender {
     /// Relative number of `number` in this end's stream: 0 for the SYN, 1 for the first byte.
-    pub(super) fn place(&self, number: u32) -> Option<u64> {
+    pub(super) fn offset_of(&self, number: u32) -> Option<u64> {
         let base = self.base?;
         let near = base.wrapping_add(self.next as u32);
         let ahead = i64::from(number.wrapping_sub(near) as i32);
@@ -79,10 +79,10 @@ impl ObservedSender {
     }
 
     /// Sets the origin so that `number` has the relative number `place`, unless it is already set.
-    pub(super) fn begin(&mut self, number: u32, place: u32) {
+    pub(super) fn begin(&mut self, number: u32, offset: u32) {
         if self.base.is_none() {
-            self.base = Some(number.wrapping_sub(place));
-            self.next = self.next.max(u64::from(place));
+            self.base = Some(number.wrapping_sub(offset));
+            self.next = self.next.max(u64::from(offset));
             self.acknowledged = self.next;
         }
     }
@@ -90,8 +90,8 @@ impl ObservedSender {
     /// True if `segment` can come from this end in spite of flipped bits: it continues the stream or repeats a part of
     /// it.
     pub(super) fn may_have_sent(&self, segment: &SegmentHeader) -> bool {
-        self.place(segment.sequence)
-            .and_then(|place| self.next.checked_sub(place))
+        self.offset_of(segment.sequence)
+            .and_then(|offset| self.next.checked_sub(offset))
             .is_some_and(|behind| behind < PLAUSIBLE)
     }
 
@@ -101,7 +101,8 @@ impl ObservedSender {
         now: Instant,
         segment: &SegmentHeader,
         may_sack: bool,
-        (start, end): (u64, u64),
+        start: u64,
+        end: u64,
     ) -> Judgement {
         let judgement = if start < self.next {
             let sending = Repetition {
@@ -162,7 +163,7 @@ impl ObservedSender {
 
     fn judge(&self, now: Instant, again: Repetition, before: Instant, times: u32) -> Sending {
         let half_way = self.shortest.map_or(Span::ZERO, |shortest| shortest / 2);
-        let prompt = self.told > before && now.saturating_since(self.told) <= half_way + PROMPT;
+        let prompt = self.heard > before && now.saturating_since(self.heard) <= half_way + PROMPT;
         let first = self.outstanding.iter().find(|known| !known.sacked);
         let is_first = first.is_none_or(|first| again.start <= first.start);
         let is_last = again.end >= self.next;
@@ -190,21 +191,21 @@ impl ObservedSender {
 
     /// Handles an acknowledgement delivered to this end: of everything before `place`, and of `blocks`. `empty` means
     /// that the segment carries nothing else.
-    pub(super) fn hear(&mut self, now: Instant, place: u64, empty: bool, blocks: &[(u64, u64)]) {
-        self.told = now;
-        if place > self.acknowledged {
-            self.acknowledged = place;
+    pub(super) fn hear(&mut self, now: Instant, offset: u64, empty: bool, blocks: &[(u64, u64)]) {
+        self.heard = now;
+        if offset > self.acknowledged {
+            self.acknowledged = offset;
             self.duplicates = 0;
             while let Some(first) = self
                 .outstanding
                 .front()
                 .copied()
-                .filter(|first| first.end <= place)
+                .filter(|first| first.end <= offset)
             {
                 self.outstanding.pop_front();
                 self.arrive(now, first);
             }
-        } else if place == self.acknowledged && empty && !self.outstanding.is_empty() {
+        } else if offset == self.acknowledged && empty && !self.outstanding.is_empty() {
             self.duplicates += 1;
         }
         for index in 0..self.outstanding.len() {
@@ -221,7 +222,7 @@ impl ObservedSender {
 
     /// Handles a SYN delivered to this end.
     pub(super) fn hear_syn(&mut self, now: Instant) {
-        self.told = now;
+        self.heard = now;
     }
 
     fn arrive(&mut self, now: Instant, known: Outstanding) {

@@ -63,11 +63,11 @@ impl PcapngFile {
         };
         self.blocks
             .write_all(&section.to_vec().map_err(io::Error::other)?)?;
-        for (name, words) in [
+        for (name, comment) in [
             ("before", "packets as they came to the emulated link"),
             ("after", "packets as they were sent on"),
         ] {
-            let words = format!("{words}; the first {HEAD} bytes of each");
+            let comment = format!("{comment}; the first {HEAD} bytes of each");
             let mut interface = InterfaceDescriptionBlock {
                 block_type: 0,
                 block_len1: 0,
@@ -76,7 +76,7 @@ impl PcapngFile {
                 snaplen: HEAD as u32,
                 options: vec![
                     option(OptionCode::IfName, name.as_bytes()),
-                    option(OptionCode::IfDescription, words.as_bytes()),
+                    option(OptionCode::IfDescription, comment.as_bytes()),
                 ],
                 block_len2: 0,
                 if_tsresol: NANOSECONDS,
@@ -97,7 +97,7 @@ impl PcapngFile {
         let head = packet.packet_record.head();
         let mut padded = head.to_vec();
         padded.resize(head.len().next_multiple_of(4), 0);
-        let words = words(packet);
+        let comment = comment(packet);
         let changes = std::mem::take(&mut self.changes);
         let id = packet_id(packet).to_le_bytes();
         let stamp = at.as_nanos();
@@ -110,7 +110,7 @@ impl PcapngFile {
             caplen: head.len() as u32,
             origlen: packet.packet_record.length,
             data: &padded,
-            options: [&words]
+            options: [&comment]
                 .into_iter()
                 .chain(&changes)
                 .map(|comment| option(OptionCode::Comment, comment.as_bytes()))
@@ -179,33 +179,33 @@ fn packet_id(packet: &DecodedPacket) -> u64 {
 }
 
 /// Comment of a record: number, kind and fate of the packet.
-fn words(packet: &DecodedPacket) -> String {
+fn comment(packet: &DecodedPacket) -> String {
     let packet_record = &packet.packet_record;
-    let mut words = format!(
+    let mut comment = format!(
         "connection {}, {} {}: {}",
         packet_record.connection, packet_record.direction, packet_record.position, packet.kind
     );
     if packet_record.copy > 0 {
-        words += &format!(", copy {}", packet_record.copy);
+        comment += &format!(", copy {}", packet_record.copy);
     }
     let sending = packet.tcp.as_ref().and_then(|tcp| tcp.sending);
     if let Some(sending) = sending {
-        words += &format!(", {}", sending.name());
+        comment += &format!(", {}", sending.name());
     }
     match packet_record.fate {
-        Fate::Dropped(reason) => words += &format!("; dropped: {}", reason.name()),
+        Fate::Dropped(reason) => comment += &format!("; dropped: {}", reason.name()),
         Fate::Delivered(marks) => {
             let stay = packet_record.left.saturating_since(packet_record.arrived);
             let late = packet_record.sent.saturating_since(packet_record.left);
-            words += &format!("; delivered after {stay}, sent {late} late");
+            comment += &format!("; delivered after {stay}, sent {late} late");
             if marks.flipped > 0 {
-                words += &format!("; {} bits flipped, shown as it left", marks.flipped);
+                comment += &format!("; {} bits flipped, shown as it left", marks.flipped);
             }
             if marks.congested {
-                words += "; marked CE";
+                comment += "; marked CE";
             }
             if marks.overtook || marks.held {
-                words += if marks.overtook {
+                comment += if marks.overtook {
                     "; overtook"
                 } else {
                     "; held back"
@@ -213,5 +213,5 @@ fn words(packet: &DecodedPacket) -> String {
             }
         }
     }
-    words
+    comment
 }

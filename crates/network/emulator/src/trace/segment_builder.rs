@@ -34,22 +34,22 @@ impl SegmentBuilder {
     }
 
     /// Adds a packet that arrives at the link at `ms` and is delivered 10 ms later.
-    pub(crate) fn delivered(&mut self, ms: f64, direction: Direction, words: &str) -> &mut Self {
+    pub(crate) fn delivered(&mut self, ms: f64, direction: Direction, segment: &str) -> &mut Self {
         self.passed(
             ms,
             direction,
-            words,
+            segment,
             Fate::Delivered(DeliveryMarks::default()),
             10.0,
         )
     }
 
     /// Adds a packet that arrives at the link at `ms` and is dropped.
-    pub(crate) fn dropped(&mut self, ms: f64, direction: Direction, words: &str) -> &mut Self {
+    pub(crate) fn dropped(&mut self, ms: f64, direction: Direction, segment: &str) -> &mut Self {
         self.passed(
             ms,
             direction,
-            words,
+            segment,
             Fate::Dropped(DropReason::Pattern),
             0.0,
         )
@@ -59,7 +59,7 @@ impl SegmentBuilder {
         &mut self,
         ms: f64,
         direction: Direction,
-        words: &str,
+        segment: &str,
         fate: Fate,
         stay: f64,
     ) -> &mut Self {
@@ -73,7 +73,7 @@ impl SegmentBuilder {
             arrived,
             left,
             fate,
-            packet: self.packet(direction, words),
+            packet: self.packet(direction, segment),
         };
         let flow = Flow {
             protocol: 6,
@@ -94,19 +94,19 @@ impl SegmentBuilder {
         packet_records
     }
 
-    fn packet(&self, direction: Direction, words: &str) -> Vec<u8> {
+    fn packet(&self, direction: Direction, segment: &str) -> Vec<u8> {
         let own = BASES[direction as usize];
         let other = BASES[direction.reverse() as usize];
         let ends = [([10, 0, 0, 1], 40_000), ([10, 0, 0, 2], 80)];
         let (from, to) = (ends[direction as usize], ends[direction.reverse() as usize]);
         let (mut start, mut end, mut acknowledged, mut window) = (0, 0, None, 500);
         let (mut flags, mut options) = (String::new(), Vec::new());
-        let range = |words: &str| {
-            let (start, end) = words.split_once(':').expect("start:end");
+        let range = |segment: &str| {
+            let (start, end) = segment.split_once(':').expect("start:end");
             let number = |digits: &str| digits.parse::<u32>().expect("a number");
             (number(start), number(end))
         };
-        let mut tokens = words.split_whitespace();
+        let mut tokens = segment.split_whitespace();
         while let Some(token) = tokens.next() {
             let mut next = || tokens.next().expect("a number behind it");
             match token {

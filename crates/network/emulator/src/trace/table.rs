@@ -94,7 +94,7 @@ impl TraceFormat for CsvTable {
 fn line(packet: &DecodedPacket) -> [String; COLUMNS.len()] {
     let packet_record = &packet.packet_record;
     let tcp = packet.tcp.as_ref();
-    let of = |field: fn(&DecodedSegment) -> String| tcp.map(field).unwrap_or_default();
+    let cell = |field: fn(&DecodedSegment) -> String| tcp.map(field).unwrap_or_default();
     let (fate, reason, marks) = match packet_record.fate {
         Fate::Delivered(marks) => ("delivered", "", Some(marks)),
         Fate::Dropped(reason) => ("dropped", reason.name(), None),
@@ -116,19 +116,19 @@ fn line(packet: &DecodedPacket) -> [String; COLUMNS.len()] {
         packet_record.copy.to_string(),
         packet_record.length.to_string(),
         packet.kind.to_string(),
-        of(|tcp| tcp.sending.map_or("", |sending| sending.name()).to_owned()),
-        of(|tcp| tcp.flags.clone()),
-        of(|tcp| tcp.sequence.to_string()),
-        of(|tcp| {
+        cell(|tcp| tcp.sending.map_or("", |sending| sending.name()).to_owned()),
+        cell(|tcp| tcp.flags.clone()),
+        cell(|tcp| tcp.sequence.to_string()),
+        cell(|tcp| {
             tcp.acknowledgment
-                .map(|place| place.to_string())
+                .map(|number| number.to_string())
                 .unwrap_or_default()
         }),
         match packet.kind {
             PacketKind::Quic(datagram) => datagram.payload().to_string(),
-            _ => of(|tcp| tcp.payload.to_string()),
+            _ => cell(|tcp| tcp.payload.to_string()),
         },
-        of(|tcp| {
+        cell(|tcp| {
             let blocks: Vec<String> = tcp
                 .sack
                 .iter()
@@ -136,7 +136,7 @@ fn line(packet: &DecodedPacket) -> [String; COLUMNS.len()] {
                 .collect();
             blocks.join(" ")
         }),
-        of(|tcp| tcp.window.to_string()),
+        cell(|tcp| tcp.window.to_string()),
         fate.to_owned(),
         reason.to_owned(),
         marks.map_or(0, |marks| marks.flipped).to_string(),

@@ -56,7 +56,7 @@ impl TransactionClient {
                 crate::processes::priority::wake_exactly();
                 let mut running = ClientLoop::new(from, server, transactions, course)?;
                 while !running.is_over() && !progress.stop.load(Ordering::Relaxed) {
-                    running.turn()?;
+                    running.advance()?;
                     progress.over.store(running.over, Ordering::Relaxed);
                 }
                 Ok(running.ended)
@@ -150,7 +150,7 @@ impl ClientLoop {
         self.over == self.transactions.len()
     }
 
-    fn turn(&mut self) -> Result<(), Errno> {
+    fn advance(&mut self) -> Result<(), Errno> {
         let mut now = self.clock.now();
         while self.may_begin() && now >= self.next_start {
             self.begin(now)?;

@@ -39,11 +39,15 @@ impl Order {
 }
 
 /// A whole request.
-pub(super) fn request(of: &Transaction) -> Vec<u8> {
-    let sizes = u64::from(of.request) << 32 | u64::from(of.reply);
-    let words = [sizes, of.processing.as_nanos(), u64::from(of.fin_on_data)];
-    let mut bytes: Vec<u8> = words.into_iter().flat_map(u64::to_be_bytes).collect();
-    bytes.resize(LENGTH.max(of.request as usize), b'.');
+pub(super) fn request(transaction: &Transaction) -> Vec<u8> {
+    let sizes = u64::from(transaction.request) << 32 | u64::from(transaction.reply);
+    let numbers = [
+        sizes,
+        transaction.processing.as_nanos(),
+        u64::from(transaction.fin_on_data),
+    ];
+    let mut bytes: Vec<u8> = numbers.into_iter().flat_map(u64::to_be_bytes).collect();
+    bytes.resize(LENGTH.max(transaction.request as usize), b'.');
     bytes
 }
 

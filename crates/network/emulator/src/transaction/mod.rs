@@ -61,6 +61,6 @@ pub enum TransactionEnd {
 }
 
 /// Address of a server of transactions.
-pub fn address(of: crate::Addresses) -> SocketAddr {
-    SocketAddr::from((of.v4, 7777))
+pub fn address(host: crate::Addresses) -> SocketAddr {
+    SocketAddr::from((host.v4, 7777))
 }

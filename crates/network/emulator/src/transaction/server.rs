@@ -117,7 +117,7 @@ impl ServerLoop {
             for token in self.poll.wait(self.clock.now(), due, STOP_CHECK)? {
                 match token {
                     LISTENER => self.accept()?,
-                    _ => self.turn(token as usize),
+                    _ => self.advance(token as usize),
                 }
             }
             while let Some(token) = self.timers.take(self.clock.now()) {
@@ -146,7 +146,7 @@ impl ServerLoop {
     }
 
     /// Continues a connection that is readable or writable. A failed one is closed.
-    fn turn(&mut self, slot: usize) {
+    fn advance(&mut self, slot: usize) {
         let Some(connection) = self.connections.get_mut(slot) else {
             return;
         };
@@ -193,7 +193,7 @@ impl ServerLoop {
         let _ = self
             .poll
             .change(&connection.socket, slot as u64, EventFlags::OUT);
-        self.turn(slot);
+        self.advance(slot);
     }
 }
 

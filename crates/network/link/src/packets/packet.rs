@@ -145,10 +145,10 @@ mod tests {
 
     /// Sum of the words of a header, which is 0xffff if its checksum is right (RFC 1071).
     fn sum(header: &[u8]) -> u16 {
-        let words = header
+        let pairs = header
             .chunks(2)
             .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
-        let sum = words.sum::<u32>();
+        let sum = pairs.sum::<u32>();
         ((sum & 0xffff) + (sum >> 16)) as u16
     }
 

@@ -61,7 +61,7 @@ impl Axis {
 }
 
 impl EffectKind {
-    fn of(effect: &Effect) -> Option<Self> {
+    fn from_effect(effect: &Effect) -> Option<Self> {
         Some(match effect {
             Effect::Drop => Self::Drop,
             Effect::Flip(_) => Self::Flip,
@@ -99,12 +99,12 @@ impl EffectKind {
 
 impl Coverage {
     /// Returns the coverage of a pattern, in the order of its text.
-    pub fn of(pattern: &Pattern) -> Vec<Self> {
+    pub fn from_pattern(pattern: &Pattern) -> Vec<Self> {
         let mut rows: Vec<Self> = Vec::new();
         let mut periods = BTreeMap::new();
         for entry in pattern.entries() {
-            let PatternRange { axis, first, last } = entry.place;
-            let Some(kind) = EffectKind::of(&entry.effect) else {
+            let PatternRange { axis, first, last } = entry.range;
+            let Some(kind) = EffectKind::from_effect(&entry.effect) else {
                 periods.insert((entry.direction, axis.base()), first);
                 continue;
             };
@@ -188,12 +188,12 @@ pub struct Extent {
 
 impl Extent {
     /// Packets and milliseconds that a pattern covers.
-    pub fn of(pattern: &Pattern) -> Self {
+    pub fn from_pattern(pattern: &Pattern) -> Self {
         let along = |axis: Axis| {
-            let entries = pattern.entries().filter(|entry| entry.place.axis == axis);
+            let entries = pattern.entries().filter(|entry| entry.range.axis == axis);
             let reach = |entry: PatternEntry| match entry.effect {
-                Effect::Repeat => entry.place.first,
-                _ => entry.place.last - axis.base() + 1,
+                Effect::Repeat => entry.range.first,
+                _ => entry.range.last - axis.base() + 1,
             };
             entries.map(reach).max().unwrap_or_default()
         };
@@ -243,7 +243,7 @@ mod tests {
         let text =
             "posthaste pattern 1\ndown repeat 30\ndown drop 8, 12-14, 20\ndown drop 5ms-9ms\nend\n";
         let pattern = Pattern::parse(text).unwrap();
-        let rows = Coverage::of(&pattern);
+        let rows = Coverage::from_pattern(&pattern);
         let dropped = |position: u64| matches!((position - 1) % 30 + 1, 8 | 12..=14 | 20);
         for places in 0..100 {
             let count = (1..=places).filter(|position| dropped(*position)).count();
@@ -255,6 +255,6 @@ mod tests {
             packets: 30,
             millis: 9,
         };
-        assert_eq!(Extent::of(&pattern), extent);
+        assert_eq!(Extent::from_pattern(&pattern), extent);
     }
 }

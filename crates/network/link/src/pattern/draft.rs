@@ -66,25 +66,25 @@ pub struct PatternEntry {
     /// Direction of the packets: from the client (up) or to it (down).
     pub direction: Direction,
     /// Place of the effect.
-    pub place: PatternRange,
+    pub range: PatternRange,
     /// Effect at that place.
     pub effect: Effect,
 }
 
 /// Reason to reject an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{what}: {remedy}")]
+#[error("{violation}: {remedy}")]
 pub struct PatternRefusal {
     /// The error.
-    pub what: String,
+    pub violation: String,
     /// Correct form.
     pub remedy: String,
 }
 
 impl PatternRefusal {
-    pub(super) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(super) fn new(violation: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
-            what: what.into(),
+            violation: violation.into(),
             remedy: remedy.into(),
         }
     }
@@ -147,7 +147,7 @@ const DELAY: Span = Span::from_secs(3600);
 
 impl Effect {
     fn check(&self) -> Result<(), PatternRefusal> {
-        let refuse = |what: &str, remedy: &str| Err(PatternRefusal::new(what, remedy));
+        let refuse = |violation: &str, remedy: &str| Err(PatternRefusal::new(violation, remedy));
         match self {
             Self::Delay(delay) | Self::DelayFrom(Some(delay)) if *delay > DELAY => {
                 refuse("a delay of more than an hour", "write at most 1h")
@@ -205,10 +205,10 @@ impl Draft {
     pub fn add(&mut self, entry: PatternEntry) -> Result<(), PatternRefusal> {
         let PatternEntry {
             direction,
-            place,
+            range,
             effect,
         } = entry;
-        place.check()?;
+        range.check()?;
         effect.check()?;
         let cost = match &effect {
             Effect::Flip(bits) => bits.ranges().len(),
@@ -224,12 +224,12 @@ impl Draft {
             Direction::Up => &mut self.up,
             Direction::Down => &mut self.down,
         };
-        let (track, other) = match place.axis {
+        let (track, other) = match range.axis {
             Axis::Packets => (&mut side.packets, &side.millis),
             Axis::Millis => (&mut side.millis, &side.packets),
         };
         track.unmixed(other, &effect)?;
-        track.add(place, effect)?;
+        track.add(range, effect)?;
         self.entries += cost;
         debug_assert!(self.entries <= ENTRIES, "a draft exceeds its limit");
         Ok(())
@@ -251,46 +251,46 @@ impl Draft {
 }
 
 impl Tracks {
-    fn add(&mut self, place: PatternRange, effect: Effect) -> Result<(), PatternRefusal> {
+    fn add(&mut self, range: PatternRange, effect: Effect) -> Result<(), PatternRefusal> {
         if let Effect::Repeat = effect {
-            return self.repeat(place);
+            return self.repeat(range);
         }
         let from = matches!(
             effect,
             Effect::DelayFrom(_) | Effect::BandwidthFrom(_) | Effect::LossFrom(_)
         );
-        let last = if from { place.first } else { place.last };
-        let reach = last - place.axis.base() + 1;
+        let last = if from { range.first } else { range.last };
+        let reach = last - range.axis.base() + 1;
         if let Some(period) = self.repeat.filter(|period| reach > *period) {
-            return Err(never_reached(place, period));
+            return Err(never_reached(range, period));
         }
         match effect {
             Effect::Drop => {
-                self.undropped_only(place)?;
-                self.drop.add("dropped", place, ())?;
+                self.undropped_only(range)?;
+                self.drop.add("dropped", range, ())?;
             }
             Effect::Flip(bits) => {
-                self.not_dropped(place)?;
-                self.flip.add("flipped", place, bits)?;
+                self.not_dropped(range)?;
+                self.flip.add("flipped", range, bits)?;
             }
             Effect::Delay(delay) => {
-                self.not_dropped(place)?;
-                self.delay.add("delayed", place, delay)?;
+                self.not_dropped(range)?;
+                self.delay.add("delayed", range, delay)?;
             }
             Effect::Hold(later) => {
-                self.not_dropped(place)?;
-                self.hold.add("held", place, later)?;
+                self.not_dropped(range)?;
+                self.hold.add("held", range, later)?;
             }
             Effect::Copy(copies) => {
-                self.not_dropped(place)?;
-                self.copy.add("copied", place, copies)?;
+                self.not_dropped(range)?;
+                self.copy.add("copied", range, copies)?;
             }
-            Effect::DelayFrom(delay) => change(&mut self.delay_from, place, delay)?,
-            Effect::BandwidthFrom(rate) => change(&mut self.bandwidth_from, place, rate)?,
-            Effect::LossFrom(share) => change(&mut self.loss_from, place, share)?,
+            Effect::DelayFrom(delay) => change(&mut self.delay_from, range, delay)?,
+            Effect::BandwidthFrom(rate) => change(&mut self.bandwidth_from, range, rate)?,
+            Effect::LossFrom(share) => change(&mut self.loss_from, range, share)?,
             Effect::Opportunities(count) => {
-                by_time_only(place)?;
-                self.opportunities.add("with opportunities", place, count)?;
+                by_time_only(range)?;
+                self.opportunities.add("with opportunities", range, count)?;
             }
             Effect::Repeat => {}
         }
@@ -298,8 +298,8 @@ impl Tracks {
         Ok(())
     }
 
-    fn repeat(&mut self, place: PatternRange) -> Result<(), PatternRefusal> {
-        let period = place.first;
+    fn repeat(&mut self, range: PatternRange) -> Result<(), PatternRefusal> {
+        let period = range.first;
         if self.repeat.is_some() {
             return Err(PatternRefusal::new(
                 "how it repeats is said already",
@@ -313,11 +313,11 @@ impl Tracks {
             ));
         }
         if self.reach > period {
-            let last = self.reach - 1 + place.axis.base();
+            let last = self.reach - 1 + range.axis.base();
             let furthest = PatternRange {
                 first: last,
                 last,
-                ..place
+                ..range
             };
             return Err(never_reached(furthest, period));
         }
@@ -354,8 +354,8 @@ impl Tracks {
         Ok(())
     }
 
-    fn not_dropped(&self, place: PatternRange) -> Result<(), PatternRefusal> {
-        match self.drop.overlap(place) {
+    fn not_dropped(&self, range: PatternRange) -> Result<(), PatternRefusal> {
+        match self.drop.overlap(range) {
             Some(other) => Err(PatternRefusal::new(
                 format!("it overlaps {other}, dropped already"),
                 "take it out of one of the two",
@@ -364,18 +364,18 @@ impl Tracks {
         }
     }
 
-    fn undropped_only(&self, place: PatternRange) -> Result<(), PatternRefusal> {
+    fn undropped_only(&self, range: PatternRange) -> Result<(), PatternRefusal> {
         let others = [
-            (self.flip.overlap(place), "flipped"),
-            (self.delay.overlap(place), "delayed"),
-            (self.hold.overlap(place), "held"),
-            (self.copy.overlap(place), "copied"),
+            (self.flip.overlap(range), "flipped"),
+            (self.delay.overlap(range), "delayed"),
+            (self.hold.overlap(range), "held"),
+            (self.copy.overlap(range), "copied"),
         ];
-        for (other, what) in others {
+        for (other, state) in others {
             if let Some(other) = other {
                 return Err(PatternRefusal::new(
                     format!(
-                        "it overlaps {other}, {what} already, and what is dropped is not {what}"
+                        "it overlaps {other}, {state} already, and what is dropped is not {state}"
                     ),
                     "take it out of one of the two",
                 ));
@@ -402,8 +402,8 @@ impl Tracks {
     }
 }
 
-fn by_time_only(place: PatternRange) -> Result<(), PatternRefusal> {
-    if place.axis == Axis::Millis {
+fn by_time_only(range: PatternRange) -> Result<(), PatternRefusal> {
+    if range.axis == Axis::Millis {
         return Ok(());
     }
     Err(PatternRefusal::new(
@@ -412,14 +412,14 @@ fn by_time_only(place: PatternRange) -> Result<(), PatternRefusal> {
     ))
 }
 
-fn never_reached(place: PatternRange, period: u64) -> PatternRefusal {
+fn never_reached(range: PatternRange, period: u64) -> PatternRefusal {
     let period = PatternRange {
         first: period,
         last: period,
-        ..place
+        ..range
     };
     PatternRefusal::new(
-        format!("{place} cannot be reached, since the pattern begins again after {period}"),
+        format!("{range} cannot be reached, since the pattern begins again after {period}"),
         "repeat later, or leave the entry out",
     )
 }
@@ -435,22 +435,22 @@ impl<V> Default for OpenRanges<V> {
 }
 
 impl<V: PartialEq> OpenRanges<V> {
-    fn add(&mut self, what: &str, place: PatternRange, value: V) -> Result<(), PatternRefusal> {
-        if let Some(other) = self.overlap(place) {
+    fn add(&mut self, state: &str, range: PatternRange, value: V) -> Result<(), PatternRefusal> {
+        if let Some(other) = self.overlap(range) {
             return Err(PatternRefusal::new(
-                format!("it overlaps {other}, {what} already"),
+                format!("it overlaps {other}, {state} already"),
                 "take it out of one of the two",
             ));
         }
-        self.0.insert(place.first, (place.last, value));
+        self.0.insert(range.first, (range.last, value));
         Ok(())
     }
 
     /// A range that overlaps this one.
-    fn overlap(&self, place: PatternRange) -> Option<PatternRange> {
-        let (first, (last, _)) = self.0.range(..=place.last).next_back()?;
-        (*last >= place.first).then_some(PatternRange {
-            axis: place.axis,
+    fn overlap(&self, range: PatternRange) -> Option<PatternRange> {
+        let (first, (last, _)) = self.0.range(..=range.last).next_back()?;
+        (*last >= range.first).then_some(PatternRange {
+            axis: range.axis,
             first: *first,
             last: *last,
         })
@@ -477,16 +477,16 @@ impl<V: PartialEq> OpenRanges<V> {
 
 fn change<V>(
     changes: &mut BTreeMap<u64, V>,
-    place: PatternRange,
+    range: PatternRange,
     value: V,
 ) -> Result<(), PatternRefusal> {
-    if changes.contains_key(&place.first) {
+    if changes.contains_key(&range.first) {
         return Err(PatternRefusal::new(
             "it changes here already",
             "leave one of the two",
         ));
     }
-    changes.insert(place.first, value);
+    changes.insert(range.first, value);
     Ok(())
 }
 

@@ -45,7 +45,8 @@ impl Chances {
     pub fn add_to(
         &self,
         direction: Direction,
-        (packets, bytes): (u64, u32),
+        packets: u64,
+        bytes: u32,
         seed: Seed,
         draft: &mut Draft,
     ) -> Result<(), DrawError> {
@@ -59,10 +60,10 @@ impl Chances {
             ..Plan::default()
         };
         let mut add = |position, effect| {
-            let place = PatternRange::packets(position, position);
+            let range = PatternRange::packets(position, position);
             let entry = PatternEntry {
                 direction,
-                place,
+                range,
                 effect,
             };
             draft
@@ -177,7 +178,7 @@ mod tests {
                 delay: jitter.then(|| (Span::from_millis(20), "normal:5ms".parse().unwrap())),
             };
             let mut draft = Draft::default();
-            chances.add_to(Direction::Up, (300, 120), Seed(seed), &mut draft).unwrap();
+            chances.add_to(Direction::Up, 300, 120, Seed(seed), &mut draft).unwrap();
             let pattern = draft.finish();
             let plain = Plan { keeps_order: false, ..Plan::default() };
             let by_chance = Plan {
@@ -211,7 +212,7 @@ mod tests {
             duplication: some,
             ..Chances::default()
         };
-        let drawn = chances.add_to(Direction::Up, (1, 1), Seed(1), &mut Draft::default());
+        let drawn = chances.add_to(Direction::Up, 1, 1, Seed(1), &mut Draft::default());
         assert_eq!(drawn, Err(DrawError::FlippedCopies));
         let chances = Chances {
             bit_error_rate: some,
@@ -219,14 +220,15 @@ mod tests {
         };
         let drawn = chances.add_to(
             Direction::Up,
-            (1_000_000, 1500),
+            1_000_000,
+            1500,
             Seed(1),
             &mut Draft::default(),
         );
         let error = drawn.unwrap_err().to_string();
         assert!(error.contains("more than 1000000 entries"), "{error}");
         // Some 7,200 bits of one packet: more than its line can hold.
-        let drawn = chances.add_to(Direction::Up, (1, 9000), Seed(1), &mut Draft::default());
+        let drawn = chances.add_to(Direction::Up, 1, 9000, Seed(1), &mut Draft::default());
         let error = drawn.unwrap_err().to_string();
         assert!(error.contains("packet 1: more than 4096 ranges"), "{error}");
     }

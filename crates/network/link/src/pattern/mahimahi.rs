@@ -70,10 +70,10 @@ pub fn mahimahi(
     // The end of a round is the beginning of the next. Nothing waits at the beginning of the first.
     let (mut at_zero, mut until, mut count) = (0u32, 0, 0u32);
     let mut add = |line, at, effect| {
-        let place = PatternRange::millis(at, at);
+        let range = PatternRange::millis(at, at);
         let entry = PatternEntry {
             direction,
-            place,
+            range,
             effect,
         };
         draft

@@ -75,16 +75,16 @@ impl DrawOptions {
                 None => self.seed,
             };
             let seed = seed.child(direction.name());
-            chances.add_to(direction, (self.packets, size), seed, draft)?;
+            chances.add_to(direction, self.packets, size, seed, draft)?;
         }
         Ok(Some(self.summary()))
     }
 
     fn summary(&self) -> String {
         let mut summary = format!("drawn for {} packets with seed {}", self.packets, self.seed);
-        let mut add = |what: &str, value: Option<String>| {
+        let mut add = |name: &str, value: Option<String>| {
             if let Some(value) = value {
-                summary += &format!(", {what} {value}");
+                summary += &format!(", {name} {value}");
             }
         };
         add("loss", self.loss.map(|loss| loss.to_string()));
@@ -121,9 +121,9 @@ impl Findings {
                 "sent while the other capture shows nothing: not known, left out",
             ),
         ];
-        for (count, what) in counts {
+        for (count, name) in counts {
             if count > 0 {
-                summary += &format!(", {count} {what}");
+                summary += &format!(", {count} {name}");
             }
         }
         summary

@@ -74,9 +74,9 @@ impl Pattern {
     pub fn entries(&self) -> impl Iterator<Item = PatternEntry> + '_ {
         Direction::BOTH.into_iter().flat_map(|direction| {
             let entries = self.script(direction).entries();
-            entries.map(move |(place, effect)| PatternEntry {
+            entries.map(move |(range, effect)| PatternEntry {
                 direction,
-                place,
+                range,
                 effect,
             })
         })

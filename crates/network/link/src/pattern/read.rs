@@ -23,14 +23,14 @@ const KINDS: &str = "write drop, flip, delay, bandwidth, loss, opportunities, ho
 
 /// An error in a pattern's text, with its location.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("line {line}, column {column}: {what}: {remedy}")]
+#[error("line {line}, column {column}: {violation}: {remedy}")]
 pub struct PatternError {
     /// Line number from 1.
     pub line: u64,
     /// Characters from the line's start, from 1.
     pub column: usize,
     /// The error.
-    pub what: String,
+    pub violation: String,
     /// Correct form.
     pub remedy: String,
 }
@@ -55,7 +55,7 @@ impl Pattern {
             Err(ReadError::Io(error)) => Err(PatternError {
                 line: 1,
                 column: 1,
-                what: error.to_string(),
+                violation: error.to_string(),
                 remedy: "give the text again".to_owned(),
             }),
         }
@@ -91,14 +91,14 @@ impl Pattern {
             outcome.map_err(|wrong| wrong.on(number, &bytes))?;
         }
         if !ended {
-            let (what, remedy) = match number {
+            let (violation, remedy) = match number {
                 1 => no_header(),
                 _ => (
                     "the pattern is cut off: its last line should be `end`",
                     "get the rest of it, or write `end` if this is all",
                 ),
             };
-            return Err(Wrong::at(0, what, remedy).on(number, &[]).into());
+            return Err(Wrong::at(0, violation, remedy).on(number, &[]).into());
         }
         Ok(draft.finish())
     }
@@ -117,7 +117,7 @@ impl Wrong {
         PatternError {
             line: number,
             column: before.chars().count() + 1,
-            what: self.refusal.what,
+            violation: self.refusal.violation,
             remedy: self.refusal.remedy,
         }
     }
@@ -153,8 +153,8 @@ fn header(line: &str) -> Result<(), Wrong> {
     let mut scan = Scan::new(line);
     for word in ["posthaste", "pattern"] {
         if scan.token() != Some(word) {
-            let (what, remedy) = no_header();
-            return Err(Wrong::at(0, what, remedy));
+            let (violation, remedy) = no_header();
+            return Err(Wrong::at(0, violation, remedy));
         }
     }
     let at = scan.start();
@@ -207,13 +207,13 @@ fn entries(line: &str, draft: &mut Draft) -> Result<(), Wrong> {
     match kind {
         "repeat" => {
             let (at, (axis, first)) = (scan.start(), scan.end_of_range()?);
-            let place = PatternRange {
+            let range = PatternRange {
                 axis,
                 first,
                 last: first,
             };
             scan.end()?;
-            add(draft, at, direction, place, Effect::Repeat)
+            add(draft, at, direction, range, Effect::Repeat)
         }
         "delay" | "bandwidth" | "loss" if scan.eat_word("from") => {
             change(scan, draft, direction, kind)
@@ -261,12 +261,12 @@ fn change(
         (_, false) => Effect::BandwidthFrom(Some(scan.value(number::bandwidth)?)),
     };
     scan.end()?;
-    let place = PatternRange {
+    let range = PatternRange {
         axis,
         first,
         last: first,
     };
-    add(draft, at, direction, place, effect)
+    add(draft, at, direction, range, effect)
 }
 
 /// The rest of `DIRECTION KIND PLACE, PLACE: VALUE`.
@@ -277,9 +277,9 @@ fn places(
     kind: &str,
 ) -> Result<(), Wrong> {
     let mut list = scan.clone();
-    list.place()?;
+    list.range()?;
     while list.eat(',') {
-        list.place()?;
+        list.range()?;
     }
     let effect = match kind {
         "drop" => Effect::Drop,
@@ -307,8 +307,8 @@ fn places(
     list.end()?;
     // The value is known now. The places are read again, one at a time.
     loop {
-        let (at, place) = (scan.start(), scan.place()?);
-        add(draft, at, direction, place, effect.clone())?;
+        let (at, range) = (scan.start(), scan.range()?);
+        add(draft, at, direction, range, effect.clone())?;
         if !scan.eat(',') {
             return Ok(());
         }
@@ -319,12 +319,12 @@ fn add(
     draft: &mut Draft,
     at: usize,
     direction: Direction,
-    place: PatternRange,
+    range: PatternRange,
     effect: Effect,
 ) -> Result<(), Wrong> {
     let entry = PatternEntry {
         direction,
-        place,
+        range,
         effect,
     };
     draft.add(entry).map_err(|refusal| Wrong { at, refusal })

@@ -15,10 +15,10 @@ pub(super) struct Wrong {
 }
 
 impl Wrong {
-    pub(super) fn at(at: usize, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(super) fn at(at: usize, violation: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             at,
-            refusal: PatternRefusal::new(what, remedy),
+            refusal: PatternRefusal::new(violation, remedy),
         }
     }
 }
@@ -99,14 +99,14 @@ impl<'a> Scan<'a> {
         found
     }
 
-    pub(super) fn colon(&mut self, what: &str) -> Result<(), Wrong> {
+    pub(super) fn colon(&mut self, element: &str) -> Result<(), Wrong> {
         let at = self.start();
         if self.eat(':') {
             Ok(())
         } else {
             Err(Wrong::at(
                 at,
-                format!("{what} should follow"),
+                format!("{element} should follow"),
                 "write a colon and then the value, for example `delay 5: 40ms`",
             ))
         }
@@ -138,11 +138,11 @@ impl<'a> Scan<'a> {
                 "write the value behind the colon",
             ),
             _ => {
-                let (what, remedy) = wrong.split_once(": ").unwrap_or((
+                let (violation, remedy) = wrong.split_once(": ").unwrap_or((
                     &wrong,
                     "see docs/reference/patterns.md for what can stand here",
                 ));
-                Wrong::at(at, format!("{token:?} {what}"), remedy)
+                Wrong::at(at, format!("{token:?} {violation}"), remedy)
             }
         })
     }
@@ -182,7 +182,7 @@ impl<'a> Scan<'a> {
     }
 
     /// A packet, a millisecond, or a range. The end of a range of times is exclusive.
-    pub(super) fn place(&mut self) -> Result<PatternRange, Wrong> {
+    pub(super) fn range(&mut self) -> Result<PatternRange, Wrong> {
         let at = self.start();
         let (axis, first) = self.end_of_range()?;
         if !self.eat('-') {

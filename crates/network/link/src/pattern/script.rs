@@ -77,7 +77,7 @@ impl Script {
     pub fn counts_packets(&self) -> bool {
         // Canonical order has the entries by position first.
         let first = self.entries().next();
-        first.is_some_and(|(place, _)| place.axis == Axis::Packets)
+        first.is_some_and(|(range, _)| range.axis == Axis::Packets)
     }
 
     /// True if it ever sets a probability of loss.
@@ -137,12 +137,12 @@ fn ranges<V>(
     effect: impl Fn(&V) -> Effect,
 ) -> impl Iterator<Item = (PatternRange, Effect)> {
     ranges.iter().map(move |held| {
-        let place = PatternRange {
+        let range = PatternRange {
             axis,
             first: held.first,
             last: held.last,
         };
-        (place, effect(&held.value))
+        (range, effect(&held.value))
     })
 }
 
@@ -152,12 +152,12 @@ fn changes<V: Copy>(
     effect: impl Fn(Option<V>) -> Effect,
 ) -> impl Iterator<Item = (PatternRange, Effect)> {
     changes.iter().map(move |&(first, value)| {
-        let place = PatternRange {
+        let range = PatternRange {
             axis,
             first,
             last: first,
         };
-        (place, effect(value))
+        (range, effect(value))
     })
 }
 

@@ -389,18 +389,18 @@ fn effects() -> impl Strategy<Value = Effect> {
 }
 
 prop_compose! {
-    fn entries()(up: bool, place in places(), effect in effects()) -> PatternEntry {
+    fn entries()(up: bool, range in places(), effect in effects()) -> PatternEntry {
         let direction = if up { Direction::Up } else { Direction::Down };
         // A period that most places do not exceed.
-        let first = place.first + if effect == Effect::Repeat { 40 } else { 0 };
+        let first = range.first + if effect == Effect::Repeat { 40 } else { 0 };
         let last = match effect {
             Effect::Repeat
             | Effect::DelayFrom(_)
             | Effect::BandwidthFrom(_)
             | Effect::LossFrom(_) => first,
-            _ => place.last,
+            _ => range.last,
         };
-        PatternEntry { direction, place: PatternRange { first, last, ..place }, effect }
+        PatternEntry { direction, range: PatternRange { first, last, ..range }, effect }
     }
 }
 
@@ -419,14 +419,14 @@ fn naive(entries: &[PatternEntry], position: u64, millis: u64) -> PacketEffects 
     let mut step = PacketEffects::default();
     let (mut delay, mut bandwidth, mut loss) = (None, None, None);
     for axis in [Axis::Millis, Axis::Packets] {
-        let of_axis = || entries.iter().filter(|entry| entry.place.axis == axis);
+        let of_axis = || entries.iter().filter(|entry| entry.range.axis == axis);
         let number = [position, millis][usize::from(axis == Axis::Millis)];
         let offset = number - axis.base();
         let period = of_axis().find(|entry| entry.effect == Effect::Repeat);
-        let period = period.map_or(u64::MAX, |entry| entry.place.first);
+        let period = period.map_or(u64::MAX, |entry| entry.range.first);
         let at = offset % period + axis.base();
         for entry in of_axis() {
-            if !(entry.place.first..=entry.place.last).contains(&at) {
+            if !(entry.range.first..=entry.range.last).contains(&at) {
                 continue;
             }
             match &entry.effect {
@@ -447,7 +447,7 @@ fn naive(entries: &[PatternEntry], position: u64, millis: u64) -> PacketEffects 
             }
         };
         let latest = of_axis()
-            .filter_map(|entry| Some((age(entry.place.first)?, &entry.effect)))
+            .filter_map(|entry| Some((age(entry.range.first)?, &entry.effect)))
             .collect::<Vec<_>>();
         let changes = latest.iter().filter_map(|(age, effect)| match effect {
             Effect::DelayFrom(value) => Some((*age, *value)),

@@ -51,12 +51,12 @@ pub enum TimelineError {
     #[error("no row in it: {HEADER}, and a row for each change")]
     Empty,
     /// Error in a line.
-    #[error("line {line}: {what}")]
+    #[error("line {line}: {violation}")]
     Line {
         /// Line number from 1.
         line: u64,
         /// The error, with its remedy.
-        what: String,
+        violation: String,
     },
 }
 
@@ -85,7 +85,7 @@ pub fn timeline(
         if (&mut source).take(LINE + 1).read_until(b'\n', &mut bytes)? == 0 {
             break;
         }
-        let located = |what: String| TimelineError::Line { line, what };
+        let located = |violation: String| TimelineError::Line { line, violation };
         let text = text(line, &bytes).map_err(located)?;
         if text.is_empty() {
             continue;
@@ -95,17 +95,17 @@ pub fn timeline(
             continue;
         };
         if let Some(period) = repeats {
-            let what = format!(
+            let violation = format!(
                 "the row before has a time only, {period} ms, and so ends the timeline: give it values"
             );
-            return Err(located(what));
+            return Err(located(violation));
         }
         let TimelineRow { at, effects } = row(text, columns).map_err(located)?;
         if let Some(before) = before.filter(|before| at <= *before) {
-            let what = format!(
+            let violation = format!(
                 "{at} ms is not later than the row before, {before} ms: sort the rows by time"
             );
-            return Err(located(what));
+            return Err(located(violation));
         }
         if effects.is_empty() && rows == 0 {
             return Err(located(
@@ -218,7 +218,7 @@ fn add(
     for effect in effects {
         let entry = PatternEntry {
             direction,
-            place: PatternRange::millis(at, at),
+            range: PatternRange::millis(at, at),
             effect,
         };
         draft.add(entry).map_err(|refusal| refusal.to_string())?;

@@ -35,8 +35,8 @@ struct DropsLine(String);
 impl DropsLine {
     fn add(&mut self, entry: &PatternEntry, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let start = entry.direction.name();
-        let place = RangeText(entry.place).to_string();
-        if self.0.len() + place.len() > WIDTH || !self.0.starts_with(start) {
+        let range = RangeText(entry.range).to_string();
+        if self.0.len() + range.len() > WIDTH || !self.0.starts_with(start) {
             self.end(f)?;
         }
         let before = if self.0.is_empty() {
@@ -44,7 +44,7 @@ impl DropsLine {
         } else {
             ", ".to_owned()
         };
-        write!(self.0, "{before}{place}")
+        write!(self.0, "{before}{range}")
     }
 
     fn end(&mut self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,15 +59,15 @@ impl DropsLine {
 impl fmt::Display for PatternEntry {
     /// One line of the text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (start, place) = (self.direction.name(), RangeText(self.place));
+        let (start, range) = (self.direction.name(), RangeText(self.range));
         let first = RangeText(PatternRange {
-            last: self.place.first,
-            ..self.place
+            last: self.range.first,
+            ..self.range
         });
         match &self.effect {
-            Effect::Drop => write!(f, "{start} drop {place}"),
+            Effect::Drop => write!(f, "{start} drop {range}"),
             Effect::Flip(bits) => {
-                write!(f, "{start} flip {place}: ")?;
+                write!(f, "{start} flip {range}: ")?;
                 for (index, (first, last)) in bits.ranges().iter().enumerate() {
                     let comma = if index > 0 { ", " } else { "" };
                     if first == last {
@@ -78,9 +78,9 @@ impl fmt::Display for PatternEntry {
                 }
                 Ok(())
             }
-            Effect::Delay(delay) => write!(f, "{start} delay {place}: {}", write_span(*delay)),
-            Effect::Hold(later) => write!(f, "{start} hold {place}: {later}"),
-            Effect::Copy(copies) => write!(f, "{start} copy {place}: {copies}"),
+            Effect::Delay(delay) => write!(f, "{start} delay {range}: {}", write_span(*delay)),
+            Effect::Hold(later) => write!(f, "{start} hold {range}: {later}"),
+            Effect::Copy(copies) => write!(f, "{start} copy {range}: {copies}"),
             Effect::DelayFrom(delay) => {
                 let delay = delay.map_or("default".into(), write_span);
                 write!(f, "{start} delay from {first}: {delay}")
@@ -93,7 +93,7 @@ impl fmt::Display for PatternEntry {
                 let share = share.map_or("default".into(), write_loss_share);
                 write!(f, "{start} loss from {first}: {share}")
             }
-            Effect::Opportunities(count) => write!(f, "{start} opportunities {place}: {count}"),
+            Effect::Opportunities(count) => write!(f, "{start} opportunities {range}: {count}"),
             Effect::Repeat => write!(f, "{start} repeat {first}"),
         }
     }

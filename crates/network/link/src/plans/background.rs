@@ -109,7 +109,7 @@ pub(crate) struct CrossTraffic {
 
 impl CrossTraffic {
     /// The cross traffic of a plan. `None` without a bandwidth: packets that take no time would never end.
-    pub(crate) fn of(plan: &Plan, seed: Seed) -> Option<Self> {
+    pub(crate) fn from_plan(plan: &Plan, seed: Seed) -> Option<Self> {
         let background = plan.background.filter(|_| plan.bandwidth.is_some());
         background.map(|background| Self::new(background, seed))
     }

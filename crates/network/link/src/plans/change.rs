@@ -255,9 +255,9 @@ impl FromStr for Change {
 
     /// Parses settings separated by blanks or `&`: `bandwidth=1Mbit up:loss=2%`.
     fn from_str(text: &str) -> Result<Self, ChangeError> {
-        let words = text.split(|c: char| c.is_ascii_whitespace() || c == '&');
+        let parts = text.split(|c: char| c.is_ascii_whitespace() || c == '&');
         let mut settings: Vec<ChangeSetting> = Vec::new();
-        for word in words.filter(|word| !word.is_empty()) {
+        for word in parts.filter(|word| !word.is_empty()) {
             let setting: ChangeSetting = word.parse()?;
             if settings.iter().any(|earlier| earlier.contradicts(&setting)) {
                 let key = setting.key.name;
@@ -458,7 +458,7 @@ mod tests {
 
     #[test]
     fn an_error_names_the_remedy() {
-        for (text, words) in [
+        for (text, parts) in [
             ("", "bandwidth=1Mbit"),
             ("fast", "KEY=VALUE"),
             ("bandwith=1Mbit", "the nearest key is bandwidth"),
@@ -471,7 +471,7 @@ mod tests {
             ("queue=0", "50:64kB"),
         ] {
             let error = text.parse::<Change>().unwrap_err().to_string();
-            assert!(error.contains(words), "{text}: {error}");
+            assert!(error.contains(parts), "{text}: {error}");
         }
         let refused = |text: &str, plan: &Plan| {
             let change: Change = text.parse().unwrap();

@@ -117,7 +117,7 @@ impl Classes {
     }
 
     /// Index of the class of this code point.
-    pub fn of(&self, dscp: Dscp) -> usize {
+    pub fn index_of(&self, dscp: Dscp) -> usize {
         let mut classes = self.list.iter();
         let listed = classes.position(|class| class.dscp.contains(&dscp));
         let rest = || self.list.iter().position(|class| class.rest);

@@ -73,10 +73,10 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// Order netem with a feature that netem lacks.
-    #[error("netem's order has one drop-tail queue: leave {what} out, or use dummynet's order")]
+    #[error("netem's order has one drop-tail queue: leave {feature} out, or use dummynet's order")]
     NotInNetem {
         /// The feature.
-        what: &'static str,
+        feature: &'static str,
     },
     /// Packets that go at once, in a link without delay.
     #[error(
@@ -157,7 +157,7 @@ impl Plan {
             return Err(PlanError::NothingToOvertake);
         }
         if self.order == Order::Netem {
-            let not_in_netem = |what| Err(PlanError::NotInNetem { what });
+            let not_in_netem = |feature| Err(PlanError::NotInNetem { feature });
             if self.queue.discipline != Discipline::DropTail {
                 return not_in_netem("the other discipline");
             }

@@ -16,8 +16,8 @@ const PATTERN: &str = "pattern";
 
 /// The properties of a link in both directions. Those that no direction has are omitted.
 pub fn properties([up, down]: [&Plan; 2]) -> Vec<Property> {
-    let each = |of: &dyn Fn(&Plan) -> Option<String>| {
-        [up, down].map(|plan| of(plan).unwrap_or_else(|| NONE.to_owned()))
+    let each = |describe: &dyn Fn(&Plan) -> Option<String>| {
+        [up, down].map(|plan| describe(plan).unwrap_or_else(|| NONE.to_owned()))
     };
     fn text(value: Option<impl fmt::Display>) -> Option<String> {
         value.map(|value| value.to_string())
@@ -72,15 +72,15 @@ pub fn profile_property(name: &str) -> Property {
 /// A value that both directions have is written once.
 pub fn sentence(properties: &[Property], typed: &[String]) -> String {
     let named = properties.iter().filter(|(name, _)| *name != PATTERN);
-    let words = named.map(|(name, [up, down])| {
+    let parts = named.map(|(name, [up, down])| {
         if up == down {
             format!("{name} {up}")
         } else {
             format!("{name} {} up and {} down", or_none(up), or_none(down))
         }
     });
-    let words: Vec<String> = words.chain(typed.iter().cloned()).collect();
-    format!("Link: {}.", words.join(", "))
+    let parts: Vec<String> = parts.chain(typed.iter().cloned()).collect();
+    format!("Link: {}.", parts.join(", "))
 }
 
 fn or_none(value: &str) -> &str {

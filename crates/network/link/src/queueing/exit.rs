@@ -195,10 +195,10 @@ impl<P: Packet> Exit<P> {
     /// Inserts a packet that leaves before others that were decided earlier.
     #[cold]
     fn overtake(&mut self, departure: Departure<P>) {
-        let place = self
+        let index = self
             .due
             .partition_point(|other| other.left <= departure.left);
-        self.due.insert(place, departure);
+        self.due.insert(index, departure);
         self.assert_invariants();
     }
 

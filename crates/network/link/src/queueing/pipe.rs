@@ -43,7 +43,7 @@ impl<P: Packet> DummynetPipe<P> {
             ahead: classes.is_none() && queues[0].policy.decides_on_arrival() && !plan.changeable,
             queues,
             scheduler: classes.map(ClassScheduler::new),
-            cross_traffic: CrossTraffic::of(plan, seed),
+            cross_traffic: CrossTraffic::from_plan(plan, seed),
             transmitter: Transmitter::new(plan),
             tail: Instant::ORIGIN,
             position: 1,
@@ -61,7 +61,7 @@ impl<P: Packet> DummynetPipe<P> {
         if let (Some(scheduler), Some(classes)) = (&mut self.scheduler, plan.classes.as_deref()) {
             *scheduler = ClassScheduler::new(classes);
         }
-        self.cross_traffic = CrossTraffic::of(plan, seed);
+        self.cross_traffic = CrossTraffic::from_plan(plan, seed);
         self.transmitter.restart();
         self.tail = Instant::ORIGIN;
         self.position = 1;
@@ -91,7 +91,7 @@ impl<P: Packet> DummynetPipe<P> {
     /// Index of a code point's class.
     fn class(&self, plan: &Plan, dscp: Dscp) -> usize {
         match (&self.scheduler, &plan.classes) {
-            (Some(_), Some(classes)) => classes.of(dscp),
+            (Some(_), Some(classes)) => classes.index_of(dscp),
             _ => 0,
         }
     }
@@ -172,7 +172,7 @@ impl<P: Packet> DummynetPipe<P> {
         match self.queues[class].pop(now, context.exit) {
             Some(QueuedPacket::Own(entry)) => self.transmit(class, entry, now, context),
             Some(QueuedPacket::Other { arrived, bytes }) => {
-                self.occupy_for_cross_traffic(class, (arrived, now), bytes, context);
+                self.occupy_for_cross_traffic(class, arrived, now, bytes, context);
             }
             None => {}
         }

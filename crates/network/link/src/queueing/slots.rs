@@ -38,8 +38,8 @@ impl Slots {
     pub(crate) fn take(&mut self, until: Instant, bytes: u32) {
         match self.taken.back() {
             Some((last, _)) if *last > until => {
-                let place = self.taken.partition_point(|(other, _)| *other <= until);
-                self.taken.insert(place, (until, bytes));
+                let index = self.taken.partition_point(|(other, _)| *other <= until);
+                self.taken.insert(index, (until, bytes));
             }
             _ => self.taken.push_back((until, bytes)),
         }

@@ -263,12 +263,12 @@ impl SimulationCases {
         let given =
             |case: &&SimulationCase| !case.labels.iter().any(|(_, value)| value == REORDERED);
         let mut cases = self.list.iter().filter(given);
-        let of = |case: &SimulationCase| properties(case.scenario.plans());
+        let properties_of = |case: &SimulationCase| properties(case.scenario.plans());
         let Some(first) = cases.next() else {
             return Vec::new();
         };
-        cases.fold(of(first), |mut common, case| {
-            let others = of(case);
+        cases.fold(properties_of(first), |mut common, case| {
+            let others = properties_of(case);
             common.retain(|property| others.contains(property));
             common
         })
@@ -300,10 +300,10 @@ impl SimulationCases {
 
 /// The first dropped position after the last packet.
 pub(crate) fn first_beyond(script: &Script, most: u64) -> Option<u64> {
-    let drops = script.entries().filter(|(place, effect)| {
-        *effect == Effect::Drop && place.axis == Axis::Packets && place.last > most
+    let drops = script.entries().filter(|(range, effect)| {
+        *effect == Effect::Drop && range.axis == Axis::Packets && range.last > most
     });
-    drops.map(|(place, _)| place.first.max(most + 1)).min()
+    drops.map(|(range, _)| range.first.max(most + 1)).min()
 }
 
 impl PacketEffects {

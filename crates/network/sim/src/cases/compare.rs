@@ -18,7 +18,7 @@ pub(crate) struct ComparedRemedy<'a> {
 /// Remedies under the same values of all other options.
 pub(crate) struct RemedyComparison<'a> {
     /// The values of the other options that differ between cases.
-    pub(crate) place: String,
+    pub(crate) setting: String,
     /// The first remedy, to which the others are compared, and those that differ from it, in the order given.
     pub(crate) remedies: Vec<ComparedRemedy<'a>>,
     /// Names of the remedies with the same figures as the first.
@@ -43,17 +43,20 @@ pub(crate) fn comparisons<'a>(
         );
         let others = case.labels.iter();
         let others = others.filter(|(option, _)| option != RECOVERY && option != PATH);
-        let place: Vec<&str> = others.map(|(_, value)| value.as_str()).collect();
-        let place = place.join(" ");
+        let setting: Vec<&str> = others.map(|(_, value)| value.as_str()).collect();
+        let setting = setting.join(" ");
         let remedy = ComparedRemedy {
             remedy: label(case, RECOVERY),
             given,
             reordered,
         };
-        match comparisons.last_mut().filter(|last| last.place == place) {
+        match comparisons
+            .last_mut()
+            .filter(|last| last.setting == setting)
+        {
             Some(comparison) => comparison.add(remedy),
             None => comparisons.push(RemedyComparison {
-                place,
+                setting,
                 remedies: vec![remedy],
                 same: Vec::new(),
             }),
@@ -90,8 +93,8 @@ pub fn comparison_text(cases: &SimulationCases, results: &CaseResults) -> String
         let remedies = comparison.remedies.iter();
         rows.extend(remedies.map(|remedy| row(remedy, &first, single)));
         text.push('\n');
-        if !comparison.place.is_empty() {
-            let _ = writeln!(text, "{}", comparison.place);
+        if !comparison.setting.is_empty() {
+            let _ = writeln!(text, "{}", comparison.setting);
         }
         text += &table(&rows);
         if !comparison.same.is_empty() {
@@ -141,8 +144,8 @@ fn row(one: &ComparedRemedy<'_>, first: &ComparedRemedy<'_>, single: bool) -> Ve
         let interval = one.given.change_since(first.given);
         let ends = interval.filter(|_| one.remedy != first.remedy);
         let ends = ends.map(|ends| ends.map(percent));
-        let told = ends.map_or_else(String::new, |[low, high]| format!("{low} to {high}%"));
-        cells.insert(2, told);
+        let interval = ends.map_or_else(String::new, |[low, high]| format!("{low} to {high}%"));
+        cells.insert(2, interval);
     }
     cells.insert(0, one.remedy.to_owned());
     cells
@@ -214,7 +217,7 @@ mod tests {
             reordered: &none,
         };
         let mut comparison = RemedyComparison {
-            place: String::new(),
+            setting: String::new(),
             remedies: vec![remedy("none", &none)],
             same: Vec::new(),
         };

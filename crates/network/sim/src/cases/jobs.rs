@@ -208,11 +208,11 @@ impl JobList {
         }
         // Cases without transactions have no jobs and share their start with the next one.
         let case = self.starts.partition_point(|start| *start <= number) - 1;
-        let (place, size) = (number - self.starts[case], self.sizes[case]);
-        let (before, size) = match (self.head, place) {
-            (0, place) => (place * size, size),
+        let (position, size) = (number - self.starts[case], self.sizes[case]);
+        let (before, size) = match (self.head, position) {
+            (0, position) => (position * size, size),
             (head, 0) => (0, head),
-            (head, place) => (head + (place - 1) * size, size),
+            (head, position) => (head + (position - 1) * size, size),
         };
         Some(SweepJob {
             number,

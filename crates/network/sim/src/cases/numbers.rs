@@ -164,7 +164,11 @@ impl CaseResults {
             (list, numbers) => serde_json::to_string_pretty(&CaseDocument {
                 title: &cases.title,
                 stopped: self.stopped,
-                cases: list.iter().zip(numbers).map(labelled).collect(),
+                cases: list
+                    .iter()
+                    .zip(numbers)
+                    .map(|(case, numbers)| labelled(case, numbers))
+                    .collect(),
             }),
         };
         Ok(text? + "\n")
@@ -246,7 +250,7 @@ struct LabelledNumbers<'a> {
     numbers: &'a CaseNumbers,
 }
 
-fn labelled<'a>((case, numbers): (&'a SimulationCase, &'a CaseNumbers)) -> LabelledNumbers<'a> {
+fn labelled<'a>(case: &'a SimulationCase, numbers: &'a CaseNumbers) -> LabelledNumbers<'a> {
     let labels = case.labels.iter();
     LabelledNumbers {
         given: labels

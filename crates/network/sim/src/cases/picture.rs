@@ -68,10 +68,10 @@ fn blocks(cases: &SimulationCases, results: &CaseResults, notes: &[String]) -> V
 /// Bars of the remedies that change something.
 fn of_comparison(comparisons: &[RemedyComparison<'_>], single: bool) -> Vec<Block> {
     let groups = |bars: &dyn Fn(&ComparedRemedy<'_>) -> Vec<Bar>| -> Vec<Group> {
-        let of = |comparison: &RemedyComparison<'_>| {
-            let label = |remedy: &str| match comparison.place.as_str() {
+        let group_of = |comparison: &RemedyComparison<'_>| {
+            let label = |remedy: &str| match comparison.setting.as_str() {
                 "" => remedy.to_owned(),
-                place => format!("{remedy} {place}"),
+                setting => format!("{remedy} {setting}"),
             };
             let remedies = comparison.remedies.iter();
             let group = |one: ComparedRemedy<'_>| Group {
@@ -80,7 +80,7 @@ fn of_comparison(comparisons: &[RemedyComparison<'_>], single: bool) -> Vec<Bloc
             };
             remedies.copied().map(group).collect::<Vec<Group>>()
         };
-        comparisons.iter().flat_map(of).collect()
+        comparisons.iter().flat_map(group_of).collect()
     };
     let nothing = |one: &ComparedRemedy<'_>| {
         let paths = [("as given", one.given), ("reordered", one.reordered)];
@@ -105,14 +105,14 @@ fn of_comparison(comparisons: &[RemedyComparison<'_>], single: bool) -> Vec<Bloc
         0,
         "Reordered: on the same path without loss, where packets change places.".to_owned(),
     );
-    let of = if single {
+    let basis = if single {
         ""
     } else {
         " for a thousand connections"
     };
     let nothing = Bars {
         title: "Segments sent for nothing with each remedy".to_owned(),
-        value: Axis::linear(format!("segments{of}"), Unit::Count),
+        value: Axis::linear(format!("segments{basis}"), Unit::Count),
         groups: groups(&nothing),
         notes,
     };
@@ -124,12 +124,12 @@ fn of_comparison(comparisons: &[RemedyComparison<'_>], single: bool) -> Vec<Bloc
 /// Names the remedies that are not drawn, because they change nothing.
 fn unchanged(comparison: &RemedyComparison<'_>) -> Option<String> {
     let first = comparison.remedies.first()?.remedy;
-    let place = match comparison.place.as_str() {
+    let setting = match comparison.setting.as_str() {
         "" => String::new(),
-        place => format!("{place}: "),
+        setting => format!("{setting}: "),
     };
     let same = comparison.same.join(", ");
-    (!same.is_empty()).then(|| format!("{place}the same as {first}: {same}."))
+    (!same.is_empty()).then(|| format!("{setting}the same as {first}: {same}."))
 }
 
 /// Note about intervals, unless there is nothing but single transactions.
@@ -217,7 +217,7 @@ fn series(
             .map(|(option, value)| format!("{option} {value}"))
             .collect();
         let name = others.join(", ");
-        let at = place(&value).map_or(0.0, |(at, _)| at);
+        let at = position(&value).map_or(0.0, |(at, _)| at);
         let mut point = Point::new(at, numbers.ms(statistic));
         let interval = numbers.response_time_ms.interval(statistic);
         point.interval = interval.map(|[low, high]| (low, high));
@@ -273,8 +273,8 @@ fn values(cases: &SimulationCases, option: usize) -> impl Iterator<Item = &str> 
 fn unit(values: &BTreeSet<&str>) -> Option<Unit> {
     let mut unit = None;
     for value in values {
-        let (_, of) = place(value)?;
-        if *value != "0" && *unit.get_or_insert(of) != of {
+        let (_, found) = position(value)?;
+        if *value != "0" && *unit.get_or_insert(found) != found {
             return None;
         }
     }
@@ -282,7 +282,7 @@ fn unit(values: &BTreeSet<&str>) -> Option<Unit> {
 }
 
 /// A value as a number on an axis: milliseconds, bits per second, percent or itself.
-fn place(value: &str) -> Option<(f64, Unit)> {
+fn position(value: &str) -> Option<(f64, Unit)> {
     if let Ok(number) = value.parse::<f64>() {
         Some((number, Unit::Count))
     } else if let Ok(span) = value.parse::<Span>() {
@@ -365,12 +365,12 @@ mod tests {
 
     #[test]
     fn numbers_have_one_unit() {
-        let of = |values: &[&str]| unit(&values.iter().copied().collect());
-        assert_eq!(of(&["0", "5ms", "1s"]), Some(Unit::Millis));
-        assert_eq!(of(&["0", "2%"]), Some(Unit::Share));
-        assert_eq!(of(&["0", "8"]), Some(Unit::Count));
-        assert_eq!(of(&["5ms", "50%"]), None);
-        assert_eq!(of(&["8", "up:3"]), None);
+        let unit_of = |values: &[&str]| unit(&values.iter().copied().collect());
+        assert_eq!(unit_of(&["0", "5ms", "1s"]), Some(Unit::Millis));
+        assert_eq!(unit_of(&["0", "2%"]), Some(Unit::Share));
+        assert_eq!(unit_of(&["0", "8"]), Some(Unit::Count));
+        assert_eq!(unit_of(&["5ms", "50%"]), None);
+        assert_eq!(unit_of(&["8", "up:3"]), None);
     }
 
     #[test]
@@ -394,7 +394,7 @@ mod tests {
     fn a_long_tail_makes_the_axis_logarithmic() {
         let axis = |ms: [f64; 3]| {
             let points = ms.into_iter().enumerate();
-            let points = points.map(|(place, ms)| Point::new(place as f64, ms));
+            let points = points.map(|(at, ms)| Point::new(at as f64, ms));
             time_axis(&[Series::line("", points)]).scale
         };
         assert_eq!(axis([100.0, 250.0, 5000.0]), Scale::Linear);

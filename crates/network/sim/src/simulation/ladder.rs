@@ -125,7 +125,7 @@ fn arrow(packet: &TracedPacket, origin: Instant) -> Arrow {
 }
 
 fn line(packet: &TracedPacket) -> Line {
-    match packet.what {
+    match packet.kind {
         _ if packet.sending != Sending::First => Line::Again,
         SegmentKind::Syn | SegmentKind::SynAck | SegmentKind::Fin | SegmentKind::Rst => {
             Line::Control

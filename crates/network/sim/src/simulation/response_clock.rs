@@ -54,21 +54,21 @@ impl ResponseClock {
 
     /// The whole reply was delivered.
     pub fn reply_delivered(&mut self, now: Instant) {
-        let [asked, answered] = self.first.map(|first| first.unwrap_or(now));
-        let connected = self.connected.unwrap_or(asked).min(asked);
+        let [requested, answered] = self.first.map(|first| first.unwrap_or(now));
+        let connected = self.connected.unwrap_or(requested).min(requested);
         // A later exchange begins with its first byte.
         let began = if self.responses.is_empty() {
             self.began
         } else {
-            asked
+            requested
         };
         let connected = connected.max(began);
         debug_assert!(began <= now, "a reply arrives before its exchange begins");
         let received = self.received.unwrap_or(answered).min(answered);
         self.responses.push(ResponseTime {
             t_conn: connected.since(began),
-            t_client: asked.since(connected),
-            t_req: received.since(asked),
+            t_client: requested.since(connected),
+            t_req: received.since(requested),
             t_proc: answered.since(received),
             t_resp: now.since(answered),
         });

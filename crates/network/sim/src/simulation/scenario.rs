@@ -47,10 +47,10 @@ pub enum ScenarioError {
     #[error("a connection without a request has no response time: ask at least once")]
     NoExchange,
     /// A request or a reply without a byte.
-    #[error("{what} {number} is empty: it needs at least one byte to be seen")]
+    #[error("{message} {number} is empty: it needs at least one byte to be seen")]
     Empty {
         /// `request` or `reply`.
-        what: &'static str,
+        message: &'static str,
         /// Number on its connection, from 1.
         number: usize,
     },
@@ -89,10 +89,10 @@ pub fn check_exchanges(exchanges: &[SimulatedExchange]) -> Result<(), ScenarioEr
         return Err(ScenarioError::NoExchange);
     }
     for (index, exchange) in exchanges.iter().enumerate() {
-        for (what, bytes) in [("request", exchange.request), ("reply", exchange.reply)] {
+        for (message, bytes) in [("request", exchange.request), ("reply", exchange.reply)] {
             if bytes == 0 {
                 let number = index + 1;
-                return Err(ScenarioError::Empty { what, number });
+                return Err(ScenarioError::Empty { message, number });
             }
         }
     }

@@ -96,7 +96,7 @@ impl Simulator {
         witness: &mut impl Witness,
     ) -> Transaction<'_> {
         let began = self.begin(began, number);
-        self.turn(Direction::Up, witness);
+        self.run_end(Direction::Up, witness);
         let ending = self.run(began, witness);
         self.assert_conserved();
         let [client, server] = &self.ends;
@@ -162,7 +162,7 @@ impl Simulator {
             if next < LINKS {
                 self.arrive(direction, witness);
             } else {
-                self.turn(direction, witness);
+                self.run_end(direction, witness);
             }
         }
     }
@@ -251,12 +251,12 @@ impl Simulator {
         }
         sent.left(departure.position, arrives);
         if arrives {
-            self.turn(direction.reverse(), witness);
+            self.run_end(direction.reverse(), witness);
         }
     }
 
     /// Runs the end that sends in this direction: its TCP, its program, its TCP again. Closing is a separate call.
-    fn turn(&mut self, direction: Direction, witness: &mut impl Witness) {
+    fn run_end(&mut self, direction: Direction, witness: &mut impl Witness) {
         self.send(direction, witness);
         let (now, way) = (self.now, direction as usize);
         let (end, service) = (&mut self.ends[way], &self.scenario.service);

@@ -106,10 +106,10 @@ impl Totals {
         self.connections += 1;
         self.endings[connection.ending.index()] += 1;
         // A millisecond per transaction, so that the batches of a recorder have equal numbers of transactions.
-        let place = Span::from_millis(number);
+        let position = Span::from_millis(number);
         for response in connection.responses {
             self.answered += 1;
-            self.response.record(place, response.total());
+            self.response.record(position, response.total());
             self.slow(response.total(), number);
             let parts = [
                 response.t_conn,

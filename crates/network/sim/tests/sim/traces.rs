@@ -49,12 +49,12 @@ fn lost_packets_are_sent_again_with_their_reason() {
         .iter()
         .filter(|packet| packet.loss().is_some());
     assert_eq!((lost.count() as u64, dropped), (2, 2));
-    let again = |what: SegmentKind| {
+    let again = |kind: SegmentKind| {
         let found = trace
             .packets()
             .iter()
-            .find(|packet| packet.what == what && packet.sending == Sending::Timeout);
-        found.unwrap_or_else(|| panic!("no {what:?} after a timeout"))
+            .find(|packet| packet.kind == kind && packet.sending == Sending::Timeout);
+        found.unwrap_or_else(|| panic!("no {kind:?} after a timeout"))
     };
     let syn = again(SegmentKind::Syn);
     assert!(syn.waited().is_some_and(|(_, name)| name == "timeout"));

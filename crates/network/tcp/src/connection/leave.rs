@@ -90,7 +90,7 @@ impl Connection {
         let carries = parity.is_none() && (chunk.len > 0 || chunk.fin);
         self.receiver.acknowledges(now, carries);
         if let Some(duplicates) = &mut self.receiver.duplicates {
-            duplicates.said(number, window, !carries);
+            duplicates.acknowledged(number, window, !carries);
         }
         Segment {
             seq: wrap(self.negotiated.isn, chunk.start),

@@ -27,7 +27,7 @@ pub(crate) struct Duplicates {
     gaps: Gaps,
     due: Instant,
     /// Number and window of the last acknowledgement, and the number of its repeats.
-    said: Option<(Offset, u16)>,
+    last: Option<(Offset, u16)>,
     repeats: u32,
     /// Start of the hole whose timer has expired.
     spent: Option<Offset>,
@@ -40,7 +40,7 @@ impl Duplicates {
             rule,
             gaps: Gaps::default(),
             due: Instant::FAR_FUTURE,
-            said: None,
+            last: None,
             repeats: 0,
             spent: None,
             sent: 0,
@@ -62,13 +62,13 @@ impl Duplicates {
     }
 
     /// Records an acknowledgement that leaves. `pure` is true if it carries nothing else.
-    pub(crate) fn said(&mut self, number: Offset, window: u16, pure: bool) {
-        if pure && self.said == Some((number, window)) {
+    pub(crate) fn acknowledged(&mut self, number: Offset, window: u16, pure: bool) {
+        if pure && self.last == Some((number, window)) {
             self.repeats += 1;
-        } else if self.said.is_none_or(|said| said.0 != number) {
+        } else if self.last.is_none_or(|last| last.0 != number) {
             self.repeats = 0;
         }
-        self.said = Some((number, window));
+        self.last = Some((number, window));
     }
 
     pub(crate) const fn due(&self) -> Instant {
@@ -81,7 +81,7 @@ impl Duplicates {
             return 0;
         }
         self.due = Instant::FAR_FUTURE;
-        let confirmed = self.said.is_some_and(|said| said.0 == edge);
+        let confirmed = self.last.is_some_and(|last| last.0 == edge);
         if self.spent.replace(edge) == Some(edge) || !confirmed {
             return 0;
         }

@@ -209,8 +209,8 @@ impl Receiver {
         }
         let taken = incoming.start.max(self.next)..end.min(self.edge.max(self.next));
         let fin = incoming.fin && end < self.edge.max(self.next + 1);
-        let place = self.place(&incoming, &taken, fin);
-        match place {
+        let position = self.position(&incoming, &taken, fin);
+        match position {
             // Nothing fits: all of it had been received before, or the window is closed.
             SegmentPosition::Old if end > self.next => {
                 counters.refused.out_of_window += 1;
@@ -249,11 +249,11 @@ impl Receiver {
             self.next += 1;
             self.edge = self.edge.max(self.next);
         }
-        self.acknowledge_later(now, &incoming, place, other);
+        self.acknowledge_later(now, &incoming, position, other);
         if let Some(duplicates) = &mut self.duplicates {
             let (known, ahead) = (self.fin != UNKNOWN, self.next < self.fin);
             let hole = !self.early.is_empty() || (known && ahead);
-            duplicates.arrived(now, place != SegmentPosition::Old, known, hole);
+            duplicates.arrived(now, position != SegmentPosition::Old, known, hole);
         }
         (!taken.is_empty()).then_some(taken)
     }
@@ -266,7 +266,7 @@ impl Receiver {
         }
     }
 
-    fn place(&self, incoming: &Incoming, taken: &Range<Offset>, fin: bool) -> SegmentPosition {
+    fn position(&self, incoming: &Incoming, taken: &Range<Offset>, fin: bool) -> SegmentPosition {
         if incoming.start > self.next {
             SegmentPosition::Beyond
         } else if taken.is_empty() && !(fin && taken.end == self.next && !self.has_closed()) {
@@ -302,11 +302,11 @@ impl Receiver {
         &mut self,
         now: Instant,
         incoming: &Incoming,
-        place: SegmentPosition,
+        position: SegmentPosition,
         other: OtherHalf,
     ) {
-        let in_order = matches!(place, SegmentPosition::Next | SegmentPosition::Fills);
-        let counts = in_order || (self.sack && place == SegmentPosition::Beyond);
+        let in_order = matches!(position, SegmentPosition::Next | SegmentPosition::Fills);
+        let counts = in_order || (self.sack && position == SegmentPosition::Beyond);
         let window_grew = counts && {
             let arrival = WindowArrival {
                 now,
@@ -323,7 +323,7 @@ impl Receiver {
         let offered = self.edge.saturating_sub(self.acknowledged);
         let arrival = DataArrival {
             len: incoming.len,
-            place,
+            position,
             fin: incoming.fin,
             push: incoming.push,
             window: self.offered(),

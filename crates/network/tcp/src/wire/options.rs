@@ -87,8 +87,8 @@ pub(super) fn write(options: &Options) -> Option<TcpOptions> {
     let mut elements = [const { Noop }; ELEMENTS];
     let mut count = 0;
     // Unused slots remain Noops.
-    let mut put = |words: &[TcpOptionElement]| {
-        for element in words {
+    let mut put = |added: &[TcpOptionElement]| {
+        for element in added {
             elements[count] = element.clone();
             count += 1;
         }
@@ -180,15 +180,15 @@ mod tests {
     #[test]
     fn a_header_has_room_for_40_bytes() {
         let timestamps = Some(Timestamps { value: 1, echo: 2 });
-        let of = |timestamps, count| Options {
+        let options = |timestamps, count| Options {
             timestamps,
             sack: blocks_of(count),
             ..Options::default()
         };
         let length = |options| write(&options).map(|written| written.len());
-        assert_eq!(length(of(None, 4)), Some(36));
-        assert_eq!(length(of(timestamps, 3)), Some(40));
-        assert_eq!(length(of(timestamps, 4)), None);
+        assert_eq!(length(options(None, 4)), Some(36));
+        assert_eq!(length(options(timestamps, 3)), Some(40));
+        assert_eq!(length(options(timestamps, 4)), None);
     }
 
     #[test]

@@ -59,8 +59,8 @@ struct CoverageRecord {
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let pattern = read(&self.pattern)?;
-        let rows = Coverage::of(&pattern);
-        let covered = Extent::of(&pattern);
+        let rows = Coverage::from_pattern(&pattern);
+        let covered = Extent::from_pattern(&pattern);
         let extent = Extent {
             packets: self.packets.unwrap_or(covered.packets),
             millis: match self.duration {

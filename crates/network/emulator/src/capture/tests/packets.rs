@@ -14,7 +14,7 @@ const RAW: FileForm = FileForm {
 const UDP: u8 = 17;
 const MILLI: u64 = 1_000_000;
 
-fn datagram((from, to): (u16, u16), payload: usize) -> Vec<u8> {
+fn datagram(from: u16, to: u16, payload: usize) -> Vec<u8> {
     let mut content = [from.to_be_bytes(), to.to_be_bytes()].concat();
     content.extend((8 + payload as u16).to_be_bytes());
     content.extend([0, 0]);
@@ -23,7 +23,7 @@ fn datagram((from, to): (u16, u16), payload: usize) -> Vec<u8> {
 }
 
 /// The parts of an IPv6 packet after a fragment header (RFC 8200, section 4.5).
-fn fragment_v6(down: bool, id: u32, (offset, more): (u16, u16), content: &[u8]) -> Vec<u8> {
+fn fragment_v6(down: bool, id: u32, offset: u16, more: u16, content: &[u8]) -> Vec<u8> {
     let mut extended = vec![UDP, 0];
     extended.extend((offset | more).to_be_bytes());
     extended.extend(id.to_be_bytes());
@@ -43,22 +43,16 @@ fn echoes(is_v6: bool) -> Vec<Timed> {
     let mut packets = Vec::new();
     for n in 0..5 {
         let at = u64::from(n) * 20 * MILLI;
-        let request = datagram((client.1, server.1), 1);
+        let request = datagram(client.1, server.1, 1);
         packets.push((at, ip(client.0, server.0, UDP, n, &request)));
-        let reply = datagram((server.1, client.1), 4000);
+        let reply = datagram(server.1, client.1, 4000);
         for (number, part) in reply.chunks(PART).enumerate() {
             let offset = (number * PART) as u16;
             let packet = if is_v6 {
-                fragment_v6(true, n.into(), (offset, u16::from(number < 2)), part)
+                fragment_v6(true, n.into(), offset, u16::from(number < 2), part)
             } else {
                 let more = if number < 2 { 0x2000 } else { 0 };
-                fragment(
-                    server.0,
-                    client.0,
-                    UDP,
-                    (100 + n, (offset / 8) | more),
-                    part,
-                )
+                fragment(server.0, client.0, UDP, 100 + n, (offset / 8) | more, part)
             };
             packets.push((at + 10 * MILLI + number as u64, packet));
         }
@@ -128,13 +122,7 @@ fn icmp_errors_travel_against_the_packet_that_they_quote() {
         } else {
             "192.0.2.9".parse().unwrap()
         };
-        let request = ip(
-            client.0,
-            server.0,
-            UDP,
-            1,
-            &datagram((client.1, server.1), 1),
-        );
+        let request = ip(client.0, server.0, UDP, 1, &datagram(client.1, server.1, 1));
         let (protocol, unreachable, exceeded) = if is_v6 { (58, 1, 3) } else { (1, 3, 11) };
         let error = |from, kind: u8| {
             let content = [&[kind, 3, 0, 0, 0, 0, 0, 0], &*request].concat();
@@ -161,7 +149,7 @@ fn extension_headers_are_read_as_far_as_they_go() {
     let mut headers = vec![60, 0, 1, 4, 0, 0, 0, 0, 44, 1];
     headers.extend([1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     headers.extend([UDP, 0, 0, 1, 0, 0, 0, 9]);
-    headers.extend(datagram((server.1, client.1), 40));
+    headers.extend(datagram(server.1, client.1, 40));
     let packet = ip(server.0, client.0, 0, 0, &headers);
     let whole = packet::decode(&packet).unwrap();
     assert!(whole.is_fragment && whole.related.is_some());

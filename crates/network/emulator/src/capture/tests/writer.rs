@@ -37,7 +37,7 @@ fn end(is_v6: bool, host: u8, port: u16) -> Address {
 
 /// An IP packet with this content. The identification is for IPv4.
 pub(super) fn ip(from: IpAddr, to: IpAddr, protocol: u8, id: u16, content: &[u8]) -> Vec<u8> {
-    fragment(from, to, protocol, (id, 0x4000), content)
+    fragment(from, to, protocol, id, 0x4000, content)
 }
 
 /// An IPv4 packet with these flags and offset of a fragment, or an IPv6 packet.
@@ -45,7 +45,8 @@ pub(super) fn fragment(
     from: IpAddr,
     to: IpAddr,
     protocol: u8,
-    (id, flags): (u16, u16),
+    id: u16,
+    flags: u16,
     content: &[u8],
 ) -> Vec<u8> {
     let mut packet = Vec::new();

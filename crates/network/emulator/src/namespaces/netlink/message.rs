@@ -104,7 +104,7 @@ impl<'a> NetlinkAnswer<'a> {
 }
 
 /// The number at a place.
-pub(super) fn number(bytes: &[u8], place: usize) -> Option<u32> {
-    let bytes = bytes.get(place..place + size_of::<u32>())?;
+pub(super) fn number(bytes: &[u8], offset: usize) -> Option<u32> {
+    let bytes = bytes.get(offset..offset + size_of::<u32>())?;
     bytes.try_into().ok().map(u32::from_ne_bytes)
 }

@@ -39,19 +39,19 @@ const ANSWER: usize = 32 << 10;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NetlinkError {
     /// Refused by the kernel.
-    #[error("{what}: {errno}")]
+    #[error("{operation}: {errno}")]
     Refused {
         /// The request.
-        what: String,
+        operation: String,
         /// The kernel's reason.
         #[source]
         errno: Errno,
     },
     /// An answer that could not be interpreted.
-    #[error("{what}: the kernel's answer was not understood")]
+    #[error("{operation}: the kernel's answer was not understood")]
     Answer {
         /// The request.
-        what: String,
+        operation: String,
     },
 }
 
@@ -151,8 +151,8 @@ impl Netlink {
         let mut message = NetlinkMessage::new(RTM_NEWADDR as u32, &part);
         message.put(IFA_LOCAL as u32, &bytes);
         message.put(IFA_ADDRESS as u32, &bytes);
-        let what = format!("address {address}");
-        self.ask(&what, message, NLM_F_CREATE | NLM_F_EXCL)
+        let operation = format!("address {address}");
+        self.ask(&operation, message, NLM_F_CREATE | NLM_F_EXCL)
     }
 
     /// Adds a permanent neighbour entry: the hardware address of `address`.
@@ -169,8 +169,8 @@ impl Netlink {
         let mut message = NetlinkMessage::new(RTM_NEWNEIGH as u32, &part);
         message.put(NDA_DST as u32, &octets(address));
         message.put(NDA_LLADDR as u32, &mac);
-        let what = format!("neighbour {address}");
-        self.ask(&what, message, NLM_F_CREATE | NLM_F_REPLACE)
+        let operation = format!("neighbour {address}");
+        self.ask(&operation, message, NLM_F_CREATE | NLM_F_REPLACE)
     }
 
     /// Sets a route to `destination/prefix` over a device, `via` a neighbour if given. Replaces an earlier route to the
@@ -178,7 +178,8 @@ impl Netlink {
     pub(crate) fn set_route(
         &mut self,
         index: u32,
-        (destination, prefix): (IpAddr, u8),
+        destination: IpAddr,
+        prefix: u8,
         via: Option<IpAddr>,
         metrics: &[RouteMetric],
     ) -> Result<(), NetlinkError> {
@@ -203,29 +204,29 @@ impl Netlink {
                 }
             });
         }
-        let what = format!("route to {destination}/{prefix}");
-        self.ask(&what, message, NLM_F_CREATE | NLM_F_REPLACE)
+        let operation = format!("route to {destination}/{prefix}");
+        self.ask(&operation, message, NLM_F_CREATE | NLM_F_REPLACE)
     }
 
     /// Packets sent on a device and dropped because its other end was full.
     pub(crate) fn lost_in_sending(&mut self, index: u32) -> Result<u64, NetlinkError> {
-        let what = "counters of a device";
+        let operation = "counters of a device";
         self.send(
-            what,
+            operation,
             NetlinkMessage::new(RTM_GETLINK as u32, &link(index, 0, 0)),
             0,
         )?;
         let mut bytes = [0; ANSWER];
-        let answer = self.answer(what, &mut bytes)?;
+        let answer = self.answer(operation, &mut bytes)?;
         if answer.kind != RTM_NEWLINK as u32 {
-            return Err(refusal(what, &answer));
+            return Err(refusal(operation, &answer));
         }
         let at = offset_of!(rtnl_link_stats64, tx_dropped);
         answer
             .attribute(size_of::<ifinfomsg>(), IFLA_STATS64 as u32)
             .and_then(|counters| counters.get(at..)?.first_chunk())
             .map(|dropped| u64::from_ne_bytes(*dropped))
-            .ok_or_else(|| not_understood(what))
+            .ok_or_else(|| not_understood(operation))
     }
 
     /// Makes every address of this IP version without a more specific route local to this host, at the loopback device.
@@ -233,43 +234,48 @@ impl Netlink {
         let part = route(family(any), 0, RT_SCOPE_HOST as u32, RTN_LOCAL as u32);
         let mut message = NetlinkMessage::new(RTM_NEWROUTE as u32, &part);
         message.put_number(RTA_OIF as u32, 1);
-        let what = format!("route that claims {any}/0");
-        self.ask(&what, message, NLM_F_CREATE | NLM_F_REPLACE)
+        let operation = format!("route that claims {any}/0");
+        self.ask(&operation, message, NLM_F_CREATE | NLM_F_REPLACE)
     }
 
     /// Sends a request and waits for the kernel's acknowledgement.
-    fn ask(&mut self, what: &str, message: NetlinkMessage, flags: u32) -> Result<(), NetlinkError> {
-        self.send(what, message, flags | NLM_F_ACK)?;
+    fn ask(
+        &mut self,
+        operation: &str,
+        message: NetlinkMessage,
+        flags: u32,
+    ) -> Result<(), NetlinkError> {
+        self.send(operation, message, flags | NLM_F_ACK)?;
         let mut bytes = [0; ANSWER];
-        let answer = self.answer(what, &mut bytes)?;
+        let answer = self.answer(operation, &mut bytes)?;
         match error_code(&answer) {
             Some(0) => Ok(()),
-            _ => Err(refusal(what, &answer)),
+            _ => Err(refusal(operation, &answer)),
         }
     }
 
     fn send(
         &mut self,
-        what: &str,
+        operation: &str,
         message: NetlinkMessage,
         flags: u32,
     ) -> Result<(), NetlinkError> {
         self.sequence += 1;
         let bytes = message.finish(NLM_F_REQUEST | flags, self.sequence);
         let sent = rustix::net::send(&self.socket, &bytes, SendFlags::empty());
-        sent.map(drop).map_err(|errno| refused(what, errno))
+        sent.map(drop).map_err(|errno| refused(operation, errno))
     }
 
     fn answer<'b>(
         &self,
-        what: &str,
+        operation: &str,
         bytes: &'b mut [u8],
     ) -> Result<NetlinkAnswer<'b>, NetlinkError> {
         let (length, _) = rustix::net::recv(&self.socket, &mut *bytes, RecvFlags::empty())
-            .map_err(|errno| refused(what, errno))?;
+            .map_err(|errno| refused(operation, errno))?;
         NetlinkAnswer::read(&bytes[..length])
             .filter(|answer| answer.sequence == self.sequence)
-            .ok_or_else(|| not_understood(what))
+            .ok_or_else(|| not_understood(operation))
     }
 }
 
@@ -291,31 +297,33 @@ fn error_code(answer: &NetlinkAnswer<'_>) -> Option<i32> {
         .map(|code| i32::from_ne_bytes(*code))
 }
 
-fn refusal(what: &str, answer: &NetlinkAnswer<'_>) -> NetlinkError {
+fn refusal(operation: &str, answer: &NetlinkAnswer<'_>) -> NetlinkError {
     match error_code(answer) {
-        Some(code) if code != 0 => refused(what, Errno::from_raw_os_error(code.saturating_abs())),
-        _ => not_understood(what),
+        Some(code) if code != 0 => {
+            refused(operation, Errno::from_raw_os_error(code.saturating_abs()))
+        }
+        _ => not_understood(operation),
     }
 }
 
-fn refused(what: &str, errno: Errno) -> NetlinkError {
+fn refused(operation: &str, errno: Errno) -> NetlinkError {
     NetlinkError::Refused {
-        what: what.to_owned(),
+        operation: operation.to_owned(),
         errno,
     }
 }
 
-fn not_understood(what: &str) -> NetlinkError {
+fn not_understood(operation: &str) -> NetlinkError {
     NetlinkError::Answer {
-        what: what.to_owned(),
+        operation: operation.to_owned(),
     }
 }
 
 /// ifinfomsg: family, padding, type, device, flags, flags to change.
 fn link(index: u32, flags: u32, change: u32) -> [u8; size_of::<ifinfomsg>()] {
     let mut part = [0; size_of::<ifinfomsg>()];
-    for (place, number) in [(4, index), (8, flags), (12, change)] {
-        part[place..place + 4].copy_from_slice(&number.to_ne_bytes());
+    for (offset, number) in [(4, index), (8, flags), (12, change)] {
+        part[offset..offset + 4].copy_from_slice(&number.to_ne_bytes());
     }
     part
 }

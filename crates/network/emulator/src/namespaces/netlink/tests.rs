@@ -110,7 +110,7 @@ fn addresses_and_neighbours_have_their_family() {
 
 #[test]
 fn routes_have_gateways_and_metrics() {
-    let direct = |address| granted(|netlink| netlink.set_route(7, (ip(address), 24), None, &[]));
+    let direct = |address| granted(|netlink| netlink.set_route(7, ip(address), 24, None, &[]));
     assert_eq!(
         direct("10.0.0.1"),
         "2c000000180005050100000000000000\
@@ -127,7 +127,7 @@ fn routes_have_gateways_and_metrics() {
         .unwrap();
     let via = ip("10.0.0.1");
     assert_eq!(
-        granted(|netlink| netlink.set_route(7, (via, 0), Some(via), &options.metrics())),
+        granted(|netlink| netlink.set_route(7, via, 0, Some(via), &options.metrics())),
         "84000000180005050100000000000000\
          02000000fe040001000000000800040007000000080005000a000001\
          5800080008000b000300000008000d00c80000000a001000637562696300000008000800e8030000\
@@ -168,7 +168,7 @@ fn counters_are_those_of_the_device() {
 fn a_refusal_has_the_kernels_reason() {
     let (_, refused) = exchange(&error(-1), |netlink| netlink.raise(7));
     let wanted = NetlinkError::Refused {
-        what: "device up".to_owned(),
+        operation: "device up".to_owned(),
         errno: Errno::PERM,
     };
     assert_eq!(refused, Err(wanted));

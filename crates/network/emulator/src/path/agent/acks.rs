@@ -25,15 +25,15 @@ impl Acks {
         let Some(number) = segment.acknowledgment else {
             return;
         };
-        let said = (number, segment.window);
+        let current = (number, segment.window);
         if self.last.is_none_or(|last| last.0 != number) {
             self.duplicates = 0;
         }
         let pure = segment.pure_acknowledgment();
-        if pure.is_some() && self.last == Some(said) {
+        if pure.is_some() && self.last == Some(current) {
             self.duplicates = self.duplicates.saturating_add(1);
         }
-        self.last = Some(said);
+        self.last = Some(current);
         let at_the_hole = pure.is_some() && pure == hole;
         self.copy = at_the_hole.then(|| segment.packet.to_vec());
     }
@@ -59,8 +59,14 @@ mod tests {
     fn missing(sent: &[(u32, u16, usize)]) -> Option<u32> {
         let mut acks = Acks::default();
         for &(number, window, payload) in sent {
-            let packet =
-                TestPackets::of(4).packet(TestEnd::Client, 1, Some(number), window, payload, "");
+            let packet = TestPackets::for_version(4).packet(
+                TestEnd::Client,
+                1,
+                Some(number),
+                window,
+                payload,
+                "",
+            );
             let segment = ObservedSegment::read(&packet, Direction::Up).expect("a segment");
             acks.sent(&segment, Some(500));
         }

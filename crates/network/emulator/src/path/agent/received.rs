@@ -50,12 +50,12 @@ impl ReceivedStream {
 
     /// True if the data lies within the offered window. The receiver discards data beyond it.
     pub(super) fn takes(&self, sequence: u32, payload: u32) -> bool {
-        self.place(sequence) + u64::from(payload) <= self.limit
+        self.offset_of(sequence) + u64::from(payload) <= self.limit
     }
 
     /// Adds `length` bytes from `sequence` on.
     pub(super) fn add(&mut self, sequence: u32, length: u32) -> Result<(), TooManyPieces> {
-        let start = self.place(sequence);
+        let start = self.offset_of(sequence);
         let end = start + u64::from(length);
         if end <= self.edge {
             return Ok(());
@@ -70,14 +70,14 @@ impl ReceivedStream {
 
     /// Notes the receiver's acknowledgement of everything before `number`, with space for `window` more bytes.
     pub(super) fn acknowledged(&mut self, number: u32, window: u64) {
-        let place = self.place(number);
-        self.edge = self.edge.max(place);
-        self.limit = self.limit.max(place + window);
+        let offset = self.offset_of(number);
+        self.edge = self.edge.max(offset);
+        self.limit = self.limit.max(offset + window);
         self.tidy();
     }
 
     /// Position of a sequence number in 64 bits: the candidate nearest to the edge.
-    fn place(&self, number: u32) -> u64 {
+    fn offset_of(&self, number: u32) -> u64 {
         let distance = number.wrapping_sub(self.edge as u32) as i32;
         self.edge.saturating_add_signed(i64::from(distance))
     }

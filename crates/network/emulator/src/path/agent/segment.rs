@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn both_versions_are_read_from_both_ends() {
         for version in [4, 6] {
-            let wire = TestPackets::of(version);
+            let wire = TestPackets::for_version(version);
             let packet = wire.packet(TestEnd::Server, 7, Some(9), 1000, 100, "fin");
             let down = ObservedSegment::read(&packet, Direction::Down).expect("a segment");
             assert_eq!((down.sequence, down.acknowledgment), (7, Some(9)));
@@ -99,7 +99,8 @@ mod tests {
     #[test]
     fn one_wrong_bit_anywhere_and_it_is_not_read() {
         for version in [4, 6] {
-            let good = TestPackets::of(version).packet(TestEnd::Server, 7, Some(9), 1000, 20, "");
+            let good =
+                TestPackets::for_version(version).packet(TestEnd::Server, 7, Some(9), 1000, 20, "");
             let whole = ObservedSegment::read(&good, Direction::Down)
                 .expect("a segment")
                 .flow;
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_scale_is_read_from_a_syn_only() {
-        let wire = TestPackets::of(4);
+        let wire = TestPackets::for_version(4);
         let read = |flags| {
             let packet = wire.packet(TestEnd::Client, 1, None, 5, 0, flags);
             ObservedSegment::read(&packet, Direction::Up)

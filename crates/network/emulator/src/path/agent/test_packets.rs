@@ -21,7 +21,7 @@ pub(super) struct TestPackets {
 }
 
 impl TestPackets {
-    pub(super) fn of(version: u8) -> Self {
+    pub(super) fn for_version(version: u8) -> Self {
         Self {
             version,
             port: 40_000,

@@ -188,7 +188,7 @@ fn reply(segments: &[u32]) -> Vec<Delivery> {
 }
 
 fn run(settings: Settings, deliveries: &[Delivery]) -> (Vec<DuplicateAck>, AgentCounters) {
-    let mut run = AgentRun::new(settings, TestPackets::of(4), u32::MAX - 300, 9);
+    let mut run = AgentRun::new(settings, TestPackets::for_version(4), u32::MAX - 300, 9);
     deliveries
         .iter()
         .for_each(|delivery| run.deliver(*delivery));
@@ -255,7 +255,7 @@ fn limits_hold() {
     let mut agent = DuplicateAcks::new(second);
     let mut sent = 0;
     for port in 0..30 {
-        let mut run = AgentRun::through(agent, TestPackets::of(4).at_port(port), 7, 9);
+        let mut run = AgentRun::through(agent, TestPackets::for_version(4).at_port(port), 7, 9);
         run.prompt = false;
         come.iter().for_each(|delivery| run.deliver(*delivery));
         agent = run.agent;
@@ -275,7 +275,7 @@ fn the_table_is_bounded_and_forgets() {
     };
     let mut agent = DuplicateAcks::new(settings);
     let mut open = |at: u64, port: u16| {
-        let wire = TestPackets::of(6).at_port(port);
+        let wire = TestPackets::for_version(6).at_port(port);
         let syn = wire.packet(TestEnd::Client, 1, None, 60_000, 0, "syn");
         agent.push(Instant::ORIGIN + Span::from_secs(at), Direction::Up, &syn);
         (agent.followed(), agent.counters().given_up)
@@ -289,7 +289,7 @@ fn the_table_is_bounded_and_forgets() {
         (2, 2),
         "the first has been silent for two minutes, and is given up"
     );
-    let reset = TestPackets::of(6).at_port(4);
+    let reset = TestPackets::for_version(6).at_port(4);
     let reset = reset.packet(TestEnd::Client, 2, None, 0, 0, "rst");
     agent.push(
         Instant::ORIGIN + Span::from_secs(121),
@@ -301,15 +301,17 @@ fn the_table_is_bounded_and_forgets() {
 
 #[test]
 fn packets_damaged_or_beyond_the_window_are_ignored() {
-    let mut run = AgentRun::new(Settings::default(), TestPackets::of(4), 0, 9);
+    let mut run = AgentRun::new(Settings::default(), TestPackets::for_version(4), 0, 9);
     reply(&[0, 1, 2, 3])
         .into_iter()
         .for_each(|delivery| run.deliver(delivery));
     let at = Instant::ORIGIN + Span::from_secs(1);
-    let mut fin = TestPackets::of(4).packet(TestEnd::Server, 801, Some(2), 500, SEGMENT, "fin");
+    let mut fin =
+        TestPackets::for_version(4).packet(TestEnd::Server, 801, Some(2), 500, SEGMENT, "fin");
     fin[45] ^= 1;
     run.agent.push(at, Direction::Down, &fin);
-    let far = TestPackets::of(4).packet(TestEnd::Server, 1 << 30, Some(2), 500, SEGMENT, "fin");
+    let far =
+        TestPackets::for_version(4).packet(TestEnd::Server, 1 << 30, Some(2), 500, SEGMENT, "fin");
     run.agent.push(at, Direction::Down, &far);
     let counters = run.agent.counters();
     assert_eq!((counters.damaged, counters.beyond_window), (1, 1));
@@ -323,12 +325,12 @@ fn a_reset_and_a_new_connection_stop_the_timer() {
         (Direction::Up, TestEnd::Client, 2, "rst"),
         (Direction::Up, TestEnd::Client, 7_000, "syn"),
     ] {
-        let mut run = AgentRun::new(Settings::default(), TestPackets::of(6), 0, 9);
+        let mut run = AgentRun::new(Settings::default(), TestPackets::for_version(6), 0, 9);
         reply(&[0, 8])
             .into_iter()
             .for_each(|delivery| run.deliver(delivery));
         assert_eq!(run.agent.running(), 1);
-        let packet = TestPackets::of(6).packet(from, sequence, None, 0, 0, flags);
+        let packet = TestPackets::for_version(6).packet(from, sequence, None, 0, 0, flags);
         run.agent
             .push(Instant::ORIGIN + Span::from_millis(201), direction, &packet);
         assert_eq!(run.agent.counters().abandoned, 1);
@@ -338,11 +340,12 @@ fn a_reset_and_a_new_connection_stop_the_timer() {
 
 #[test]
 fn nothing_is_sent_before_the_receiver_has_confirmed_the_hole() {
-    let mut run = AgentRun::new(Settings::default(), TestPackets::of(4), 0, 9);
+    let mut run = AgentRun::new(Settings::default(), TestPackets::for_version(4), 0, 9);
     reply(&[0, 1, 2])
         .into_iter()
         .for_each(|delivery| run.deliver(delivery));
-    let fin = TestPackets::of(4).packet(TestEnd::Server, 801, Some(2), 500, SEGMENT, "fin");
+    let fin =
+        TestPackets::for_version(4).packet(TestEnd::Server, 801, Some(2), 500, SEGMENT, "fin");
     run.agent.push(
         Instant::ORIGIN + Span::from_millis(70),
         Direction::Down,
@@ -360,7 +363,7 @@ fn nothing_is_sent_once_the_receiver_has_said_something_else() {
         (None, 0, ""),
         (None, 0, "syn"),
     ] {
-        let wire = TestPackets::of(4);
+        let wire = TestPackets::for_version(4);
         let mut run = AgentRun::new(Settings::default(), wire, 0, 9);
         reply(&[0, 8])
             .into_iter()
@@ -403,7 +406,7 @@ proptest! {
         per_connection in 0u32..12,
     ) {
         let settings = settings(trigger, per_connection);
-        let mut run = AgentRun::new(settings, TestPackets::of(version), first, 9);
+        let mut run = AgentRun::new(settings, TestPackets::for_version(version), first, 9);
         deliveries.iter().for_each(|delivery| run.deliver(*delivery));
         let (sent, counters) = run.finish();
         prop_assert!(sent.len() <= per_connection as usize);
@@ -414,7 +417,7 @@ proptest! {
     fn when_pop_is_called_changes_nothing(deliveries in deliveries(), first: u32) {
         let settings = settings(Trigger::Silence, 99);
         let [prompt, late] = [true, false].map(|prompt| {
-            let mut run = AgentRun::new(settings, TestPackets::of(4), first, 9);
+            let mut run = AgentRun::new(settings, TestPackets::for_version(4), first, 9);
             run.prompt = prompt;
             deliveries.iter().for_each(|delivery| run.deliver(*delivery));
             run.finish()
@@ -434,7 +437,7 @@ proptest! {
         }).collect();
         all.sort_by_key(|delivery| delivery.at);
         let settings = settings(Trigger::Silence, 3);
-        let mut run = AgentRun::new(settings, TestPackets::of(4), first, 9);
+        let mut run = AgentRun::new(settings, TestPackets::for_version(4), first, 9);
         all.into_iter().for_each(|delivery| run.deliver(delivery));
         let (sent, counters) = run.finish();
         prop_assert_eq!(sent.len(), 0);
@@ -447,13 +450,13 @@ proptest! {
             (any::<bool>(), 0u64..300, proptest::collection::vec(any::<u8>(), 0..80)), 0..20),
         (cut, place, with) in (0usize..200, 0usize..160, any::<u8>()),
     ) {
-        let mut run = AgentRun::new(Settings::default(), TestPackets::of(6), 5, 9);
+        let mut run = AgentRun::new(Settings::default(), TestPackets::for_version(6), 5, 9);
         let mut at = Instant::ORIGIN;
         let direction = |up| if up { Direction::Up } else { Direction::Down };
         for (up, ms, bytes) in &packets {
             at += Span::from_millis(*ms);
             run.agent.push(at, direction(*up), bytes);
-            let mut near = TestPackets::of(6).packet(TestEnd::Server, 206, Some(2), 500, 90, "");
+            let mut near = TestPackets::for_version(6).packet(TestEnd::Server, 206, Some(2), 500, 90, "");
             near.truncate(cut);
             if let Some(byte) = near.get_mut(place) {
                 *byte = with;

@@ -33,14 +33,14 @@ pub(super) struct RelayCounters {
 
 impl RelayCounters {
     pub(super) fn read(&self) -> Relayed {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Relayed {
-            connections: of(&self.connections),
-            unreachable: of(&self.unreachable),
-            resets: of(&self.resets),
-            flows: of(&self.flows),
-            datagrams_lost: of(&self.datagrams_lost),
-            refused: of(&self.refused),
+            connections: count(&self.connections),
+            unreachable: count(&self.unreachable),
+            resets: count(&self.resets),
+            flows: count(&self.flows),
+            datagrams_lost: count(&self.datagrams_lost),
+            refused: count(&self.refused),
         }
     }
 }

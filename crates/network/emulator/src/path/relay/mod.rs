@@ -144,7 +144,7 @@ impl Relay {
             for way in ways {
                 let mut servers = servers.into_iter();
                 let server = servers.find(|server| server.is_ipv4() == way.is_ipv4());
-                netlink.set_route(device, (way, 0), server, &route.metrics())?;
+                netlink.set_route(device, way, 0, server, &route.metrics())?;
             }
             Ok(())
         })
@@ -180,8 +180,8 @@ impl Relay {
     }
 }
 
-fn machine(what: &'static str) -> impl FnOnce(io::Error) -> HostError {
-    move |error| HostError::Machine { what, error }
+fn machine(operation: &'static str) -> impl FnOnce(io::Error) -> HostError {
+    move |error| HostError::Machine { operation, error }
 }
 
 impl Drop for Relay {

@@ -55,13 +55,13 @@ impl ResolvConf {
     pub fn read(text: &str) -> Self {
         let mut resolv_conf = Self::default();
         for line in text.lines() {
-            let mut words = line.split_whitespace();
-            match words.next() {
+            let mut options = line.split_whitespace();
+            match options.next() {
                 Some("nameserver") => {
                     // The rest of the line is ignored, as the C library does.
                     resolv_conf
                         .resolvers
-                        .extend(words.next().and_then(resolver));
+                        .extend(options.next().and_then(resolver));
                 }
                 _ => resolv_conf.other += &format!("{}\n", line.trim_end()),
             }

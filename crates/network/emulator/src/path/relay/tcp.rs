@@ -73,9 +73,9 @@ async fn carry(mut inside: TcpStream, targets: Arc<[SocketAddr]>, counters: Arc<
 async fn connect(targets: &[SocketAddr], within: Duration) -> io::Result<TcpStream> {
     let end = Instant::now() + within;
     let mut failure = ErrorKind::TimedOut;
-    for (place, target) in targets.iter().enumerate() {
+    for (index, target) in targets.iter().enumerate() {
         let left = end.saturating_duration_since(Instant::now());
-        let share = left / (targets.len() - place) as u32;
+        let share = left / (targets.len() - index) as u32;
         match timeout(share, TcpStream::connect(target)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => failure = error.kind(),

@@ -39,7 +39,7 @@ impl StackCounters {
     }
 
     /// Counters of one endpoint.
-    pub(super) fn of(endpoint: &Endpoint) -> Self {
+    pub(super) fn from_endpoint(endpoint: &Endpoint) -> Self {
         let counters = endpoint.counters();
         let broken = matches!(
             endpoint.state(),

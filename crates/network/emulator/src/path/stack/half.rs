@@ -127,11 +127,14 @@ impl SpliceHalf {
 
 /// The reset in answer to a packet without a connection (RFC 9293, section 3.10.7.1).
 pub(super) fn reset(stray: &ReceivedPacket<'_>) -> Vec<u8> {
-    let of = stray.segment;
-    let places = of.len + u32::from(of.syn) + u32::from(of.fin);
+    let segment = stray.segment;
+    let places = segment.len + u32::from(segment.syn) + u32::from(segment.fin);
     let segment = Segment {
-        seq: of.ack.unwrap_or_default(),
-        ack: of.ack.is_none().then(|| of.seq.wrapping_add(places)),
+        seq: segment.ack.unwrap_or_default(),
+        ack: segment
+            .ack
+            .is_none()
+            .then(|| segment.seq.wrapping_add(places)),
         rst: true,
         ..Segment::default()
     };

@@ -33,7 +33,7 @@ impl SideProfiles {
         }
     }
 
-    fn of(&self, side: StackSide, route: &SegmentRoute) -> &Arc<Profile> {
+    fn choose(&self, side: StackSide, route: &SegmentRoute) -> &Arc<Profile> {
         let both = match side {
             StackSide::Link => &self.link,
             StackSide::Host => &self.host,
@@ -73,7 +73,7 @@ impl Splice {
         now: Instant,
     ) -> Self {
         let onward = opener.other();
-        let profile = |side| profiles.of(side, &syn.route);
+        let profile = |side| profiles.choose(side, &syn.route);
         let accepts = SpliceHalf::listen(profile(opener), syn.route.reverse(), isns[0]);
         let connects = SpliceHalf::connect(profile(onward), syn.route, isns[1], now);
         let halves = match opener {
@@ -209,6 +209,6 @@ impl Splice {
 
     /// Counters of the half in the link.
     pub(super) fn counters(&self) -> StackCounters {
-        StackCounters::of(&self.halves[StackSide::Link as usize].endpoint)
+        StackCounters::from_endpoint(&self.halves[StackSide::Link as usize].endpoint)
     }
 }

@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Ends all descendants: SIGTERM first, SIGKILL a second later. Returns the number that could not be ended.
 pub(super) fn end() -> usize {
     let start = Instant::now();
-    let mut asked = HashSet::new();
+    let mut signalled = HashSet::new();
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) => continue,
@@ -38,7 +38,7 @@ pub(super) fn end() -> usize {
             // Can fail only if the child has just ended; `wait` then returns it.
             if elapsed > GRACE {
                 let _ = kill_process(child, Signal::KILL);
-            } else if asked.insert(child) {
+            } else if signalled.insert(child) {
                 let _ = kill_process(child, Signal::TERM);
                 // A stopped process would not act on the signal.
                 let _ = kill_process(child, Signal::CONT);

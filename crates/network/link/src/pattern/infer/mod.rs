@@ -98,7 +98,7 @@ impl Findings {
         all.into_iter().try_for_each(|(at, effect)| {
             draft.add(PatternEntry {
                 direction,
-                place: PatternRange::packets(at, at),
+                range: PatternRange::packets(at, at),
                 effect,
             })
         })

@@ -73,7 +73,7 @@ impl CapturePair {
         let assignment = assign(&self.sent, &self.arrived);
         let timed = (self.sent.iter().chain(&self.arrived)).all(|packet| packet.at.is_some());
         let least = (assignment.arrivals.iter())
-            .map(|pair| self.delay(*pair))
+            .map(|(sent, arrived)| self.delay(*sent, *arrived))
             .min()
             .filter(|_| timed);
         let none_common =
@@ -95,7 +95,7 @@ impl CapturePair {
             packets: self.sent.len() as u64,
             lost: lost.into_iter().map(position).collect(),
             delayed: least.map_or_else(Vec::new, |least| {
-                self.delayed(&assignment, &overtaken, (least, grain))
+                self.delayed(&assignment, &overtaken, least, grain)
             }),
             overtaken,
             copied: copied.into_iter().collect(),
@@ -119,7 +119,7 @@ impl CapturePair {
         after_first && due <= i128::from(last.as_nanos()) + BURST
     }
 
-    fn delay(&self, (sent, arrived): (usize, usize)) -> i128 {
+    fn delay(&self, sent: usize, arrived: usize) -> i128 {
         nanos(&self.arrived[arrived]) - nanos(&self.sent[sent])
     }
 
@@ -128,15 +128,16 @@ impl CapturePair {
         &self,
         assignment: &Assignment,
         overtaken: &[(u64, u32)],
-        (least, grain): (i128, Span),
+        least: i128,
+        grain: Span,
     ) -> Vec<(u64, Span)> {
         let grain = grain.as_nanos().max(1);
         let is_held = |at: u64| overtaken.binary_search_by_key(&at, |held| held.0).is_ok();
         let mut delayed: Vec<(u64, Span)> = (assignment.arrivals.iter())
             .filter(|(sent, _)| !is_held(position(*sent)))
-            .map(|pair| {
-                let beyond = u64::try_from(self.delay(*pair) - least).unwrap_or(u64::MAX);
-                (position(pair.0), Span::from_nanos(beyond / grain * grain))
+            .map(|(sent, arrived)| {
+                let beyond = u64::try_from(self.delay(*sent, *arrived) - least).unwrap_or(u64::MAX);
+                (position(*sent), Span::from_nanos(beyond / grain * grain))
             })
             .filter(|(_, delay)| !delay.is_zero())
             .collect();

@@ -90,7 +90,7 @@ impl ReceiverCapture {
         };
         connection.acknowledged(seen.at, segment);
         let room = HOLE.min(HOLES - self.missed);
-        match connection.arrive(seen.at, segment, (self.position, before), room) {
+        match connection.arrive(seen.at, segment, self.position, before, room) {
             SegmentArrival::Next => self.position += 1,
             SegmentArrival::Behind(missing) => {
                 self.missed += missing;
@@ -152,7 +152,8 @@ impl ReceiverConnection {
         &mut self,
         at: Option<Instant>,
         segment: &ObservedSegment,
-        (position, arrived): (u64, u64),
+        position: u64,
+        arrived: u64,
         room: u64,
     ) -> SegmentArrival {
         if segment.length == 0 {

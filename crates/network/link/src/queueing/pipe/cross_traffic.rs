@@ -51,7 +51,7 @@ impl<P: Packet> DummynetPipe<P> {
             queue.push(arrived, packet, context);
         } else if queue.has_room(arrived, context.plan, bytes) {
             let at = arrived.max(self.transmitter.free());
-            self.occupy_for_cross_traffic(0, (arrived, at), bytes, context);
+            self.occupy_for_cross_traffic(0, arrived, at, bytes, context);
         } else {
             queue.refuse(arrived, packet, context.exit);
         }
@@ -62,7 +62,8 @@ impl<P: Packet> DummynetPipe<P> {
     pub(super) fn occupy_for_cross_traffic(
         &mut self,
         class: usize,
-        (arrived, now): (Instant, Instant),
+        arrived: Instant,
+        now: Instant,
         bytes: u32,
         context: &LinkContext<'_, P>,
     ) {

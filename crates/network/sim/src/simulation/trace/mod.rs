@@ -3,7 +3,7 @@
 //! Uses the vocabulary of `posthaste_tcp::trace`, shared with the emulator's traces. The reason of a retransmission is
 //! known here and inferred there. `words` writes labels; callers draw pictures.
 
-mod words;
+mod text;
 
 use posthaste_link::{DeliveryMarks, Departure, Direction, Fate};
 use posthaste_tcp::trace::{SegmentKind, Sending};
@@ -38,7 +38,7 @@ pub struct TracedPacket {
     /// Window in bytes.
     pub window: u64,
     /// Kind of the segment.
-    pub what: SegmentKind,
+    pub kind: SegmentKind,
     /// Reason of the transmission.
     pub sending: Sending,
     /// Time of the previous transmission of the same data.
@@ -60,7 +60,7 @@ struct DirectionTrace {
     next: Offset,
     scale: Option<u8>,
     /// Number and window of its last acknowledgement.
-    said: Option<(Offset, u16)>,
+    last_ack: Option<(Offset, u16)>,
     counters: EndpointCounters,
     /// Index in the list of each packet so far.
     places: Vec<usize>,
@@ -92,8 +92,10 @@ impl Witness for PacketTrace {
             half.scale = segment.options.window_scale;
         }
         let (start, end) = self.halves[way].places_of(segment);
-        let acknowledges = segment.ack.and_then(|ack| self.halves[1 - way].place(ack));
-        let what = self.what(way, segment, acknowledges);
+        let acknowledges = segment
+            .ack
+            .and_then(|ack| self.halves[1 - way].offset_of(ack));
+        let kind = self.kind_of(way, segment, acknowledges);
         let window = self.window(way, segment);
         let half = &self.halves[way];
         let is_new = end > half.next || start == end;
@@ -106,7 +108,7 @@ impl Witness for PacketTrace {
         let half = &mut self.halves[way];
         half.counters = *sent.counters;
         half.next = half.next.max(end);
-        half.said = acknowledges.map(|place| (place, segment.window));
+        half.last_ack = acknowledges.map(|number| (number, segment.window));
         half.places.push(self.packets.len());
         self.packets.push(TracedPacket {
             direction: sent.direction,
@@ -120,7 +122,7 @@ impl Witness for PacketTrace {
             end,
             acknowledges,
             window,
-            what,
+            kind,
             sending,
             before,
         });
@@ -128,10 +130,10 @@ impl Witness for PacketTrace {
 
     fn left(&mut self, direction: Direction, departure: &Departure<Carried>) {
         let index = departure.position as usize - 1;
-        let Some(&place) = self.halves[direction as usize].places.get(index) else {
+        let Some(&number) = self.halves[direction as usize].places.get(index) else {
             return;
         };
-        let packet = &mut self.packets[place];
+        let packet = &mut self.packets[number];
         debug_assert_eq!(
             packet.position, departure.position,
             "a packet leaves at the position of another"
@@ -155,7 +157,7 @@ impl Witness for PacketTrace {
 }
 
 impl PacketTrace {
-    fn what(&self, way: usize, segment: &Segment, acknowledges: Option<Offset>) -> SegmentKind {
+    fn kind_of(&self, way: usize, segment: &Segment, acknowledges: Option<Offset>) -> SegmentKind {
         match (segment.syn, segment.fin, segment.len > 0) {
             _ if segment.rst => SegmentKind::Rst,
             (true, ..) if segment.ack.is_some() => SegmentKind::SynAck,
@@ -174,10 +176,10 @@ impl PacketTrace {
         if start < half.next {
             return SegmentKind::KeepAlive;
         }
-        acknowledges.map_or(SegmentKind::Ack, |place| {
+        acknowledges.map_or(SegmentKind::Ack, |number| {
             let blocks = !segment.options.sack.is_empty();
-            let beyond = self.halves[1 - way].next > place;
-            SegmentKind::of_ack((place, segment.window), half.said, blocks, beyond)
+            let beyond = self.halves[1 - way].next > number;
+            SegmentKind::of_ack((number, segment.window), half.last_ack, blocks, beyond)
         })
     }
 
@@ -185,7 +187,11 @@ impl PacketTrace {
     fn last_sending(&self, way: usize, start: Offset, end: Offset) -> Option<Instant> {
         let half = &self.halves[way];
         let overlaps = |packet: &&TracedPacket| packet.start < end && packet.end > start;
-        let mut packets = half.places.iter().rev().map(|place| &self.packets[*place]);
+        let mut packets = half
+            .places
+            .iter()
+            .rev()
+            .map(|number| &self.packets[*number]);
         packets.find(overlaps).map(|packet| packet.sent)
     }
 
@@ -199,13 +205,13 @@ impl PacketTrace {
 }
 
 impl DirectionTrace {
-    fn place(&self, number: u32) -> Option<Offset> {
+    fn offset_of(&self, number: u32) -> Option<Offset> {
         unwrap(self.isn?, number, self.next)
     }
 
     /// Start and end (exclusive) of a segment's offsets.
     fn places_of(&self, segment: &Segment) -> (Offset, Offset) {
-        let start = self.place(segment.seq).unwrap_or_default();
+        let start = self.offset_of(segment.seq).unwrap_or_default();
         (start, start + u64::from(segment.places()))
     }
 }

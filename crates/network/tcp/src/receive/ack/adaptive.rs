@@ -38,7 +38,8 @@ pub(super) struct Adaptive {
 
 impl Adaptive {
     pub(super) fn new(
-        (min, max): (Span, Span),
+        min: Span,
+        max: Span,
         most_quick: u32,
         compression: Option<AckCompression>,
         push_ends: bool,
@@ -126,18 +127,18 @@ impl Adaptive {
     /// Decides between an acknowledgement now and later (`__tcp_ack_snd_check`) with `owed` bytes unacknowledged.
     pub(super) fn arrived(&mut self, now: Instant, arrival: &DataArrival, owed: u64) -> AckNow {
         self.timeout = arrival.timeout;
-        if arrival.place == SegmentPosition::Old {
+        if arrival.position == SegmentPosition::Old {
             self.refill(arrival.window);
             self.pingpong = false;
             self.delay = self.min;
             return AckNow::Now;
         }
-        let in_order = arrival.place != SegmentPosition::Beyond;
+        let in_order = arrival.position != SegmentPosition::Beyond;
         self.pingpong |= arrival.fin && in_order;
         let quickly = self.quick > 0 && !self.pingpong;
         let two = owed > u64::from(self.full) && arrival.window_holds;
         let last = arrival.fin && arrival.closed && in_order;
-        match arrival.place {
+        match arrival.position {
             SegmentPosition::Fills => AckNow::Now,
             _ if quickly || two || last => AckNow::Now,
             SegmentPosition::Beyond => self.beyond(now, arrival),

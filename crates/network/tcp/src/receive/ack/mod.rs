@@ -76,7 +76,7 @@ pub struct DataArrival {
     /// Bytes of data.
     pub len: u32,
     /// Position in the stream.
-    pub place: SegmentPosition,
+    pub position: SegmentPosition,
     /// The segment has a FIN.
     pub fin: bool,
     /// The segment has PSH.
@@ -144,7 +144,7 @@ impl AckPolicy {
                     push_ends,
                     early_write,
                 } => {
-                    let adaptive = Adaptive::new((min, max), quick, compression, push_ends);
+                    let adaptive = Adaptive::new(min, max, quick, compression, push_ends);
                     RuleState::Linux(adaptive.writing_early(early_write))
                 }
             },
@@ -191,13 +191,13 @@ impl AckPolicy {
         );
         self.owed = true;
         let in_order = matches!(
-            arrival.place,
+            arrival.position,
             SegmentPosition::Next | SegmentPosition::Fills
         );
         if in_order {
             self.unacknowledged += u64::from(arrival.len);
         }
-        let must = arrival.fin || arrival.place != SegmentPosition::Next;
+        let must = arrival.fin || arrival.position != SegmentPosition::Next;
         let (now_due, delay) = match &mut self.kind {
             RuleState::Rfc(delay) => {
                 let two = self.unacknowledged >= 2 * u64::from(self.mss);
@@ -215,7 +215,7 @@ impl AckPolicy {
                     AckNow::Later => {}
                     settled => return settled,
                 }
-                if arrival.place == SegmentPosition::Beyond {
+                if arrival.position == SegmentPosition::Beyond {
                     return AckNow::Later;
                 }
                 let delay = adaptive.delay(arrival.rtt);

@@ -28,10 +28,10 @@ const LINUX: AckRule = AckRule::Linux {
     early_write: false,
 };
 
-fn segment(len: u32, place: SegmentPosition) -> DataArrival {
+fn segment(len: u32, position: SegmentPosition) -> DataArrival {
     DataArrival {
         len,
-        place,
+        position,
         fin: false,
         push: false,
         window: 65_535,
@@ -90,14 +90,14 @@ fn a_single_segment_waits() {
 #[test]
 fn gaps_and_ends_do_not_wait() {
     for rule in [BSD, RFC, LINUX] {
-        for place in [
+        for position in [
             SegmentPosition::Beyond,
             SegmentPosition::Fills,
             SegmentPosition::Old,
         ] {
             let mut policy = policy(rule);
             assert_eq!(
-                policy.arrived(at(1), &segment(MSS, place)),
+                policy.arrived(at(1), &segment(MSS, position)),
                 AckNow::Now,
                 "{rule:?}"
             );

@@ -9,23 +9,23 @@ impl TracedPacket {
     /// Label such as `8 7241:8689 rto`: position, kind or bytes, and reason of a retransmission.
     pub fn label(&self) -> String {
         let behind = self.start + u64::from(self.segment.len);
-        let words = self
-            .what
-            .words(&(self.start..behind), self.acknowledges, Some(self.sending));
+        let text = self
+            .kind
+            .describe(&(self.start..behind), self.acknowledges, Some(self.sending));
         let copy = if self.copy > 0 { "copy " } else { "" };
-        format!("{} {copy}{words}", self.position)
+        format!("{} {copy}{text}", self.position)
     }
 
     /// Details that do not fit in the label.
     pub fn hint(&self) -> String {
         let mut text = format!(
             "{}, {} bytes of data, window {}",
-            self.what.name(),
+            self.kind.name(),
             self.segment.len,
             self.window
         );
-        if let Some(place) = self.acknowledges {
-            text += &format!("\nacknowledges {place}");
+        if let Some(number) = self.acknowledges {
+            text += &format!("\nacknowledges {number}");
         }
         let count = self.segment.options.sack.as_slice().len();
         if count > 0 {
