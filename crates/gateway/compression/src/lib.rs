@@ -3,8 +3,8 @@
 //! A gateway uses this crate in the following order:
 //!
 //! 1. Request: [`PreferenceBlock`] reads the SOAP header of the streamed body. [`Accept`], [`Prefer`] and
-//!    [`saves_data`] read the HTTP fields. [`Described`] holds the defaults of the service's WSDL. [`Preference::from_sources`]
-//!    decides between them.
+//!    [`saves_data`] read the HTTP fields. [`Described`] holds the defaults of the service's WSDL.
+//!    [`Preference::from_sources`] decides between them.
 //! 2. Reply: [`Reply`] holds the relevant part of its head. [`Policy::decide`] returns a step, a [`Form`] and a
 //!    [`Reason`]. [`packed`] implements the form that compresses only the SOAP Body.
 //! 3. Outside the path of requests: [`LoadController`] turns samples of the load into a [`LoadEstimate`]. [`CostModel`]

@@ -1,8 +1,8 @@
 //! The header block with a client's preference, read by the scan of a streamed SOAP header.
 //!
 //! The preference is a header block of its own, a sibling of `WSQoSSoapHeader`:
-//! `<compression xmlns="urn:posthaste:wsqos">always</compression>`, with one of the three words of [`Wish::from_word`]. It
-//! must not have mustUnderstand, because the service does not know it. The first one counts. `form="body"` requests
+//! `<compression xmlns="urn:posthaste:wsqos">always</compression>`, with one of the three words of [`Wish::from_word`].
+//! It must not have mustUnderstand, because the service does not know it. The first one counts. `form="body"` requests
 //! [`Form::Body`]. An unknown form or word states nothing.
 
 use posthaste_soap::head::{BLOCK_DEPTH, Head, HeaderBlocks, HeaderElement, ShortText};
