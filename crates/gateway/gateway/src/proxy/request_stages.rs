@@ -1,7 +1,7 @@
 //! The stages of a request until it is sent: check, route, prefer, admit.
 //!
 //! Each stage takes the value that the stage before gave. A stage that waits borrows its value and returns a result for
-//! the next, because an async function keeps room twice for each argument.
+//! the next, because the future of an async function holds each argument twice.
 
 use hyper::body::Body as _;
 use hyper::header::{HeaderValue, TE};

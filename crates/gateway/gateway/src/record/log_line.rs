@@ -240,13 +240,14 @@ mod tests {
             time: 1_700_000_000.25,
             client: ClientAddress::Known("2001:db8::1".parse().unwrap()),
             account: None,
-            method: Some("GET".into()),
-            path: Some("/a".into()),
-            query: Some("b=*".into()),
-            version: "HTTP/1.1",
-            host: Some("shop".into()),
-            user_agent: None,
-            referer: None,
+            request: RequestText {
+                method: Some("GET".into()),
+                path: Some("/a".into()),
+                query: Some("b=*".into()),
+                version: "HTTP/1.1",
+                host: Some("shop".into()),
+                ..RequestText::default()
+            },
             status: 200,
             request_bytes: 0,
             bytes: Some(0),
@@ -276,10 +277,10 @@ mod tests {
             "2001:db8::1 - - [14/Nov/2023:22:13:20 +0000] \"GET /a?b=* HTTP/1.1\" 200 - \"-\" \"-\"\n"
         );
         line.bytes = Some(17);
-        line.query = None;
-        line.version = "HTTP/2";
-        line.referer = Some("https://a/\"\\".into());
-        line.user_agent = Some("x\n\u{1b}[2J ü…".into());
+        line.request.query = None;
+        line.request.version = "HTTP/2";
+        line.request.referer = Some("https://a/\"\\".into());
+        line.request.user_agent = Some("x\n\u{1b}[2J ü…".into());
         assert_eq!(
             text(&line),
             "2001:db8::1 - - [14/Nov/2023:22:13:20 +0000] \"GET /a HTTP/2.0\" 200 17 \
@@ -290,7 +291,7 @@ mod tests {
     #[test]
     fn an_unreadable_request_has_no_request_line() {
         let mut line = line();
-        (line.method, line.path, line.query) = (None, None, None);
+        (line.request.method, line.request.path, line.request.query) = (None, None, None);
         (line.status, line.bytes) = (400, None);
         let text = String::from_utf8(line.text(LogFormat::Combined)).unwrap();
         assert!(text.ends_with("+0000] \"-\" 400 - \"-\" \"-\"\n"), "{text}");
@@ -299,7 +300,7 @@ mod tests {
     #[test]
     fn a_line_of_json_is_one_line_whatever_it_holds() {
         let mut line = line();
-        line.user_agent = Some(text(b"a\n\"\\\x00\x1b\xff\xc2\x9b\x7f"));
+        line.request.user_agent = Some(text(b"a\n\"\\\x00\x1b\xff\xc2\x9b\x7f"));
         let text = String::from_utf8(line.text(LogFormat::Json)).unwrap();
         assert_eq!(text.matches('\n').count(), 1);
         assert!(!text.trim_end().contains(char::is_control), "{text}");
@@ -366,12 +367,15 @@ mod tests {
             let logging = all[round % all.len()];
             let lossy = String::from_utf8_lossy(&bytes);
             let mut line = line();
-            line.user_agent = Some(text(&bytes));
-            line.referer = Some(referer(&bytes, logging));
-            line.query = query(Some(&lossy), logging);
+            line.request.user_agent = Some(text(&bytes));
+            line.request.referer = Some(referer(&bytes, logging));
+            line.request.query = query(Some(&lossy), logging);
             let json = line.text(LogFormat::Json);
             let read: serde_json::Value = serde_json::from_slice(&json).unwrap();
-            assert_eq!(read["user_agent"], *line.user_agent.clone().unwrap());
+            assert_eq!(
+                read["user_agent"],
+                *line.request.user_agent.clone().unwrap()
+            );
             let combined = line.text(LogFormat::Combined);
             let inside = combined.strip_suffix(b"\n").unwrap();
             assert!(inside.iter().all(|byte| matches!(byte, b' '..=b'~')));
