@@ -183,13 +183,13 @@ mod tests {
             (account("name = \"a\""), "nothing identifies \"a\""),
             (
                 account(&format!("name = \"10.0.0.1\"\n{key}")),
-                "no name of an account",
+                "not a name of an account",
             ),
             (
                 account("name = \"a\"\nkey_sha256 = \"secret\""),
                 "64 hexadecimal digits",
             ),
-            (account("name = \"a\"\ncertificate = \"\""), "no subject"),
+            (account("name = \"a\"\ncertificate = \"\""), "not the subject"),
             (two, "\"b\" has the name, key or certificate of another"),
             (
                 "[accounts]\nkey_field = \"a b\"".to_owned(),

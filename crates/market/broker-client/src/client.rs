@@ -76,7 +76,7 @@ impl BrokerClient {
         let server = RemoteServer::new(url)?;
         let more = &server.url()[Position::BeforePath..];
         if more != "/" {
-            let reason = format!("a broker's paths are its own, leave out {more:?}");
+            let reason = format!("a broker's URL has no path, leave out {more:?}");
             return Err(UrlError::new(url, reason));
         }
         Ok(Self {

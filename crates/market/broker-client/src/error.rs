@@ -32,7 +32,7 @@ impl UrlError {
 #[derive(Debug, Error)]
 pub enum Error {
     /// The connection failed.
-    #[error("no broker answers at {at}: {error}")]
+    #[error("cannot connect to {at}: {error}")]
     Unreachable {
         /// URL of the server.
         at: String,
@@ -41,7 +41,7 @@ pub enum Error {
         error: io::Error,
     },
     /// No reply within the time limit.
-    #[error("no answer from {at} within {seconds} s")]
+    #[error("no reply from {at} within {seconds} s")]
     Late {
         /// URL of the server.
         at: String,
@@ -63,10 +63,10 @@ pub enum Error {
     #[error("the token has a character that cannot be sent: copy it again, without line ends")]
     Token,
     /// The reply is invalid.
-    #[error("the answer makes no sense: {0}")]
+    #[error("the reply is invalid: {0}")]
     Senseless(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The offers exceed the limits.
-    #[error("more than is taken here: {0}")]
+    #[error("the offers exceed the limits: {0}")]
     TooMuch(#[from] Full),
 }
 

@@ -42,15 +42,15 @@ impl RemoteServer {
                 error => wrong(error.to_string()),
             })?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(wrong("only http and https are spoken here".to_owned()));
+            return Err(wrong("its scheme is not http or https".to_owned()));
         }
         if url.authority().contains('@') {
-            let reason = "it has a user in it, leave out what stands before the @";
+            let reason = "it names a user, remove the part before the @";
             return Err(wrong(reason.to_owned()));
         }
         let host = url
             .host_str()
-            .ok_or_else(|| wrong("it names no host".to_owned()))?;
+            .ok_or_else(|| wrong("it has no host".to_owned()))?;
         // A URL has an IPv6 address in brackets; other uses need it without them.
         let host = host.trim_matches(['[', ']']).to_owned();
         let tls = match url.scheme() {
@@ -93,7 +93,7 @@ impl RemoteServer {
         kind: &str,
         body: Bytes,
     ) -> Result<ClientRequest, Error> {
-        debug_assert!(path.starts_with('/'), "{path:?} is no path on a server");
+        debug_assert!(path.starts_with('/'), "{path:?} is not a path on a server");
         let request = client::request(method.as_str(), path, [("content-type", kind)], body);
         request.map_err(|error| self.failed(error))
     }

@@ -144,7 +144,7 @@ pub enum BrokerError {
     #[error("the store cannot be used: {0}")]
     Store(#[source] BoxedError),
     /// Error of the UDDI registry.
-    #[error("nothing more is registered: {0}")]
+    #[error("the registration in the UDDI registry has failed: {0}")]
     Registry(#[source] BoxedError),
 }
 

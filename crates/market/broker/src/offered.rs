@@ -34,7 +34,7 @@ pub(crate) fn fault(registry: &Registry, offer: &Offer, now: Timestamp) -> Optio
     if offer.expires <= now {
         let end = offer.expires;
         return Some(named(format!(
-            "it has expired at {end}, and it is {now:.0}: are the clocks right?"
+            "it expired at {end}, and the time is {now:.0}: check the clocks"
         )));
     }
     let taken = registry.read().index.check(offer);

@@ -151,7 +151,7 @@ impl Registry {
         let call_began = self.call_began.load(Relaxed);
         let waited = in_millis(self.start.elapsed()).saturating_sub(call_began);
         if call_began != NEVER && waited > in_millis(SILENCE) {
-            return Some(format!("the store has not answered for {waited} ms"));
+            return Some(format!("the store has not replied for {waited} ms"));
         }
         let store_error = self.store_error.read();
         let store_error = store_error.unwrap_or_else(PoisonError::into_inner);

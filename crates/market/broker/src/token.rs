@@ -72,7 +72,7 @@ impl Hash {
 
 /// Not the name of a role.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0:?} is no role: write provider, gateway or operator")]
+#[error("{0:?} is not a role: write provider, gateway or operator")]
 pub struct UnknownRole(String);
 
 impl FromStr for TokenRole {

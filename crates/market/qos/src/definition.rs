@@ -326,7 +326,7 @@ macro_rules! plain_number {
                 let Some(number) = Option::<f64>::deserialize(from)? else {
                     return Ok(None);
                 };
-                let wanted = || serde::de::Error::custom(format!("{number}: want {}", $wanted));
+                let wanted = || serde::de::Error::custom(format!("{number}: expected {}", $wanted));
                 read(number).map(Some).ok_or_else(wanted)
             }
         }

@@ -40,11 +40,11 @@ pub struct Rates {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MoneyError {
     /// Not a currency code.
-    #[error("{0:?} is no currency: want three capital letters, as EUR")]
+    #[error("{0:?} is not a currency: write three capital letters, such as EUR")]
     Currency(String),
     /// Not an amount.
     #[error(
-        "{0:?} is no amount: want a decimal number of at most {DIGITS} digits behind the point, not negative, below 10^12"
+        "{0:?} is not an amount: write a decimal number with at most {DIGITS} decimals, from 0 to less than 10^12"
     )]
     Amount(String),
     /// Exchange rate out of range.

@@ -46,7 +46,7 @@ pub struct AgentService {
 #[derive(Debug, Error)]
 pub enum AgentServiceError {
     /// The system refuses a resource.
-    #[error("the system refuses what an agent needs: {0}")]
+    #[error("cannot start the agent: {0}")]
     System(#[from] std::io::Error),
     /// No connection.
     #[error(transparent)]

@@ -46,7 +46,7 @@ pub struct FleetNeeds {
 #[derive(Debug, Error)]
 pub enum FleetError {
     /// No runtime.
-    #[error("the system refuses what a connection needs: {0}")]
+    #[error("cannot start a connection: {0}")]
     System(#[from] std::io::Error),
     /// No connection.
     #[error(transparent)]
@@ -55,7 +55,7 @@ pub enum FleetError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// A failed search.
-    #[error("agents cannot be searched for: {0}")]
+    #[error("cannot search for agents: {0}")]
     Search(#[source] TrafficError),
     /// Too few agents.
     #[error(transparent)]

@@ -16,7 +16,7 @@ use crate::protocol::envelope::{
 #[derive(Debug, Error)]
 pub enum TrafficError {
     /// Nobody there.
-    #[error("nobody listens there")]
+    #[error("it does not listen: is it running?")]
     NoResponder,
     /// No reply.
     #[error("no reply within {0:?}")]

@@ -61,10 +61,10 @@ pub enum MessageError {
     #[error("the message has more than {MAX_DECODED} bytes")]
     TooLong,
     /// Not exactly one zstd frame of a permitted window.
-    #[error("the message is no valid zstd frame: {0}")]
+    #[error("the message is not a valid zstd frame: {0}")]
     Zstd(String),
     /// Not the JSON of this kind of message.
-    #[error("the message is not understood: {0}")]
+    #[error("the message is invalid: {0}")]
     Json(#[from] serde_json::Error),
 }
 

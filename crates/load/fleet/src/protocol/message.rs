@@ -215,7 +215,7 @@ pub enum NoteHeaderError {
     #[error("the note has no header {0}")]
     Missing(&'static str),
     /// No number in its only form.
-    #[error("{NOTE_SEQ} {0:?} is no number")]
+    #[error("{NOTE_SEQ} {0:?} is not a number")]
     Seq(String),
     /// No part.
     #[error(transparent)]

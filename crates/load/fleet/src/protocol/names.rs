@@ -29,11 +29,11 @@ pub struct RunId(u64);
 pub enum NameError {
     /// Not a name of a fleet or an agent.
     #[error(
-        "{0:?} is no name: use 1 to {MAX_NAME} of the letters a to z, the digits 0 to 9 and the hyphen"
+        "{0:?} is not a name: use 1 to {MAX_NAME} of the letters a to z, the digits 0 to 9 and the hyphen"
     )]
     Name(String),
     /// Not a number of a run.
-    #[error("{0:?} is no run: it has 16 hexadecimal digits in lower case")]
+    #[error("{0:?} is not a run: write 16 hexadecimal digits in lower case")]
     Run(String),
 }
 

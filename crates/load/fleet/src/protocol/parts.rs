@@ -33,7 +33,7 @@ pub struct PartNumber {
 pub enum PartError {
     /// Not `index/count` in its only form.
     #[error(
-        "{0:?} is no part: write index/count, with an index below the count of at most {MAX_PARTS}"
+        "{0:?} is not a part: write index/count, with an index below the count of at most {MAX_PARTS}"
     )]
     Number(String),
     /// Longer than a body may be.

@@ -225,7 +225,7 @@ impl<'de> Deserialize<'de> for SealingKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         // Never printed: an error must not repeat a key.
-        read_key(&text).ok_or_else(|| D::Error::custom("the key is no 64 hexadecimal digits"))
+        read_key(&text).ok_or_else(|| D::Error::custom("the key is not 64 hexadecimal digits"))
     }
 }
 

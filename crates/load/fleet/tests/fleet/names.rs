@@ -15,7 +15,7 @@ fn names_have_the_permitted_characters_and_length() {
         "", "A", "a.b", "a*", ">", "a b", "a_b", "ä", "a\n", &too_long,
     ] {
         let error = name.parse::<AgentName>().unwrap_err().to_string();
-        assert!(error.contains("is no name"), "{error}");
+        assert!(error.contains("is not a name"), "{error}");
         assert!(name.parse::<FleetName>().is_err(), "{name}");
     }
 }

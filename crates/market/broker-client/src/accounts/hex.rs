@@ -12,7 +12,7 @@ pub struct Hex<const N: usize>(pub [u8; N]);
 
 /// A text that is not such bytes. Omits the text, which may be a key by mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("want {digits} hexadecimal digits: `printf %s KEY | sha256sum` writes those of a key")]
+#[error("expected {digits} hexadecimal digits: `printf %s KEY | sha256sum` writes those of a key")]
 pub struct HexError {
     digits: usize,
 }

@@ -21,7 +21,7 @@ pub struct AccountKey(String);
 
 /// The system has given no random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the system gives no random bytes: {0}")]
+#[error("cannot get random bytes from the system: {0}")]
 pub struct KeyError(rustix::io::Errno);
 
 impl AccountKey {

@@ -17,7 +17,7 @@ pub fn fault_of_account_name(name: &str) -> Option<String> {
     (!is_name).then(|| {
         let shown: String = name.chars().take(LONGEST_NAME).collect();
         format!(
-            "{shown:?} is no name of an account: write a letter, then up to {} letters, digits, -, _ or .",
+            "{shown:?} is not a name of an account: write a letter, then up to {} letters, digits, -, _ or .",
             LONGEST_NAME - 1
         )
     })
@@ -31,8 +31,8 @@ pub fn fault_of_subject(subject: &str) -> Option<String> {
     let first = subject.split_once('=').map(|(first, _)| first);
     let is_subject = is_line && first.is_some_and(is_attribute) && first != Some("subject");
     (!is_subject).then(|| {
-        "this is no subject of a certificate: write what `openssl x509 -noout -subject -nameopt RFC2253` shows after \
-         subject=, as CN=ada,O=Books"
+        "this is not the subject of a certificate: write the text that `openssl x509 -noout -subject -nameopt RFC2253` \
+         shows after subject=, such as CN=ada,O=Books"
             .to_owned()
     })
 }

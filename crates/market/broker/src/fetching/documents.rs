@@ -40,7 +40,7 @@ pub(crate) async fn fetch_offers(url: &str) -> Result<Option<Vec<Offer>>, String
                 .map_err(|error| at(error.to_string()))?;
             if !included.is_beside(&first) {
                 return Err(at(format!(
-                    "includes {url:?}, which is elsewhere: documents of one origin alone are read together"
+                    "includes {url:?} of another origin: include documents of the same origin only"
                 )));
             }
             if seen.len() == DOCUMENTS {

@@ -136,9 +136,9 @@ impl BrokerHandler {
                  or take another name if it is closed",
             ),
             AccountOutcome::Absent => Err(absent()),
-            AccountOutcome::Closed => {
-                conflict("the account is closed and stays so: add one of another name")
-            }
+            AccountOutcome::Closed => conflict(
+                "the account is closed and cannot be opened again: add one with another name",
+            ),
             AccountOutcome::KeyTaken => {
                 conflict("another account has this key: make a new one for each account")
             }
@@ -194,7 +194,7 @@ fn check_parts(certificate: Option<&str>, period: Option<Span>) -> Result<(), St
     let (least, most) = PERIODS;
     match period {
         Some(period) if period < least || period > most => Err(format!(
-            "a period of {period}: write one from {least} to {most}"
+            "the period is {period}: write one from {least} to {most}"
         )),
         _ => Ok(()),
     }

@@ -86,10 +86,12 @@ impl BrokerHandler {
 /// Converts an error of the store writer.
 pub(super) fn unstored(error: WriteError) -> ProblemDetails {
     match error {
-        WriteError::Busy => ProblemDetails::later("too many providers publish at once"),
-        WriteError::Store(error) => {
-            ProblemDetails::later(format!("nothing can be kept at the moment: {error}"))
+        WriteError::Busy => {
+            ProblemDetails::later("too many providers publish at once: try again later")
         }
+        WriteError::Store(error) => ProblemDetails::later(format!(
+            "the store cannot be written at the moment: {error}"
+        )),
     }
 }
 

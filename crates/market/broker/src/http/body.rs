@@ -17,7 +17,7 @@ pub(super) async fn read(
     peer: &Peer,
 ) -> Result<Bytes, ProblemDetails> {
     if parts.headers.contains_key(header::CONTENT_ENCODING) {
-        let detail = "a body in a content coding is not read: send it as it is";
+        let detail = "a body with a content coding is not accepted: send it without one";
         return Err(ProblemDetails::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             detail,

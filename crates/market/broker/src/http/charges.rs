@@ -138,13 +138,13 @@ fn check(report: &ChargeReport) -> Result<(), String> {
         return Err("batches are numbered from 1".to_owned());
     }
     if report.sequence > i64::MAX as u64 {
-        return Err("more batches than there can be".to_owned());
+        return Err("the number of the batch is too large".to_owned());
     }
     if charges
         .iter()
         .any(|charge| charge.requests > i64::MAX as u64)
     {
-        return Err("more requests than there can be".to_owned());
+        return Err("the number of requests is too large".to_owned());
     }
     let mut names = charges.iter().map(|charge| &*charge.account);
     names.find_map(fault_of_account_name).map_or(Ok(()), Err)

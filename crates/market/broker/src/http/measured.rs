@@ -62,7 +62,7 @@ impl BrokerHandler {
             Ok(())
         } else {
             let detail = format!(
-                "this token is of {:?}, the report would be of {name:?}",
+                "this token belongs to {:?}, and the report to {name:?}",
                 grant.provider
             );
             Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail))

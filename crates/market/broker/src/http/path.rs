@@ -91,7 +91,7 @@ impl Path {
             "/healthz" => Self::Health,
             _ => {
                 return Err(ProblemDetails::not_found(
-                    "there is nothing here: /openapi.json says what there is",
+                    "unknown path: /openapi.json lists all paths",
                 ));
             }
         })

@@ -139,7 +139,7 @@ impl BrokerHandler {
         let grant = self.authenticate(parts, TokenRole::Provider).await?;
         if grant.provider != provider {
             let detail = format!(
-                "this token is of {:?}, the offer would be of {provider:?}",
+                "this token belongs to {:?}, and the offer to {provider:?}",
                 grant.provider
             );
             return Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail));
@@ -172,7 +172,7 @@ impl BrokerHandler {
         match self.writer()?.write(write).await {
             Ok(WriteOutcome::Made(made)) => Ok(made),
             Ok(WriteOutcome::Refused) => {
-                let detail = "the offer is not as the request demands (If-Match, If-None-Match): get it and look";
+                let detail = "the offer does not meet the condition of the request (If-Match, If-None-Match): get its present state";
                 Err(ProblemDetails::new(StatusCode::PRECONDITION_FAILED, detail))
             }
             Ok(WriteOutcome::Full(full)) => Err(ProblemDetails::new(
@@ -201,7 +201,7 @@ fn read_xml(body: &[u8]) -> Result<Vec<Offer>, ProblemDetails> {
     match document {
         Document::Offers(offers) if offers.includes.is_empty() => Ok(offers.offers),
         Document::Offers(_) => Err(ProblemDetails::senseless(
-            "includes are not fetched for what is published: send the offers",
+            "includes of published documents are not fetched: send the offers",
         )),
         _ => Err(ProblemDetails::senseless(
             "there are no offers in the document",
@@ -212,7 +212,7 @@ fn read_xml(body: &[u8]) -> Result<Vec<Offer>, ProblemDetails> {
 fn one(offers: Vec<Offer>) -> Result<Offer, ProblemDetails> {
     let count = offers.len();
     let [offer] = <[Offer; 1]>::try_from(offers).map_err(|_| {
-        ProblemDetails::senseless(format!("{count} offers in the document: one belongs here"))
+        ProblemDetails::senseless(format!("{count} offers in the document: send one"))
     })?;
     Ok(offer)
 }

@@ -104,7 +104,7 @@ impl BrokerHandler {
         let (operation, answer) = known.ok_or_else(|| {
             let known = OPERATIONS.map(|(name, _)| name).join(", ");
             client(format!(
-                "there is no operation {:?} in {:?}: there are {known} in {NAMESPACE:?}",
+                "there is no operation {:?} in {:?}: {NAMESPACE:?} has {known}",
                 name.local, name.namespace
             ))
         })?;
@@ -150,7 +150,9 @@ impl BrokerHandler {
         };
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b".:-_[]".contains(&b);
         if host.is_empty() || !host.bytes().all(allowed) {
-            return Err(ProblemDetails::bad("the Host field is no name of a host"));
+            return Err(ProblemDetails::bad(
+                "the Host field is not the name of a host",
+            ));
         }
         let wsdl = self
             .context
@@ -186,7 +188,7 @@ impl SoapCall<'_> {
             {
                 Token::Text(_) => {}
                 Token::Start(name) if name.local == "wsqos" => break,
-                _ => return Err(client("in requirements there is one element wsqos")),
+                _ => return Err(client("requirements must have one element wsqos")),
             }
         }
         match Document::read_from(&mut scanner) {

@@ -66,7 +66,7 @@ impl BrokerHandler {
             Some(id) => {
                 let number = id.to_str().ok().and_then(|id| id.parse().ok());
                 let detail =
-                    "Last-Event-ID is not the number of a change: leave it out to begin anew";
+                    "Last-Event-ID is not the number of a change: leave it out to get all offers";
                 Some(number.ok_or_else(|| ProblemDetails::bad(detail))?)
             }
         };

@@ -30,12 +30,12 @@ pub enum StoreUrl {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StoreUrlError {
     /// Unknown kind of store, or none.
-    #[error("{0:?} is no store: want sqlite:FILE or postgres://USER@HOST/DATABASE")]
+    #[error("{0:?} is not a store: write sqlite:FILE or postgres://USER@HOST/DATABASE")]
     Kind(String),
     /// Incomplete or invalid PostgreSQL address.
     #[cfg(feature = "postgres")]
     #[error(
-        "this is no PostgreSQL database: {0}: want postgres://USER:PASSWORD@HOST:PORT/DATABASE"
+        "the URL of the PostgreSQL database is not valid: {0}: write postgres://USER:PASSWORD@HOST:PORT/DATABASE"
     )]
     Postgres(String),
     /// PostgreSQL address, in a build without PostgreSQL.

@@ -68,13 +68,13 @@ impl Uddi {
         let wrong = |reason: String| Err(ConfigError::new(format!("uddi: {reason}")));
         if self.businesses.is_empty() && self.category.is_none() {
             return wrong(
-                "nobody is trusted, so nothing would be fetched: name businesses or a category"
+                "no provider is trusted, so that nothing would be fetched: set businesses or category"
                     .to_owned(),
             );
         }
         if let Some(key) = self.types.iter().find(|key| !is_key(key)) {
             return wrong(format!(
-                "{key:?} is no key of a type: keys begin with uddi: or uuid:"
+                "{key:?} is not the key of a type: keys begin with uddi: or uuid:"
             ));
         }
         if self.ask_every < LEAST || self.fetch_every < LEAST {

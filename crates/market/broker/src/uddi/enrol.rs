@@ -72,7 +72,7 @@ impl Registrar {
             (false, _) => name.clone(),
         };
         let Some(wsdl) = &wanted.wsdl else {
-            let remedy = "say where its WSDL is, and it is registered, too";
+            let remedy = "state the URL of its WSDL to register it, too";
             return Err(BrokerError::Registry(
                 format!("there is no type {name:?}: {remedy}").into(),
             ));
@@ -181,6 +181,6 @@ impl Registrar {
 
 fn given(entity: &str, key: &str) -> BrokerError {
     BrokerError::Registry(format!(
-        "there is no {entity} {key:?}, and in version 2 it is the registry that gives keys: say what it is called"
+        "there is no {entity} {key:?}, and a registry of version 2 assigns the keys itself: state its name instead"
     ).into())
 }

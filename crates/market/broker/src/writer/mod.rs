@@ -95,7 +95,7 @@ type ReplySender<T> = oneshot::Sender<Result<T, StoreError>>;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum WriteError {
     /// The queue is full.
-    #[error("too much waits to be written: try again later")]
+    #[error("the write queue is full: try again later")]
     Busy,
     /// The store failed.
     #[error(transparent)]

@@ -137,7 +137,11 @@ fn an_account_is_added_charged_changed_and_closed() {
     let expected = (eur("20"), Some(eur("0.05")), eur("0.25"));
     assert_eq!((changed.budget, changed.max_price, changed.spent), expected);
     done(operator.close_account("ada")).unwrap();
-    refused(done(operator.close_account("ada")), 409, "stays so");
+    refused(
+        done(operator.close_account("ada")),
+        409,
+        "cannot be opened again",
+    );
     refused(done(operator.close_account("eve")), 404, "accounts list");
     let listed = done(operator.accounts("", 10)).unwrap();
     assert!(listed[0].closed.is_some() && listed[0].key_sha256.is_none());
@@ -187,7 +191,11 @@ fn unusable_accounts_and_charges_are_refused() {
         ..new("ada")
     };
     refused(accounts.add(&unidentified), 422, "nothing identifies");
-    refused(accounts.add(&new("10.0.0.1")), 422, "no name of an account");
+    refused(
+        accounts.add(&new("10.0.0.1")),
+        422,
+        "not a name of an account",
+    );
     let short = NewAccount {
         period: Span::from_millis(1),
         ..new("ada")
@@ -204,7 +212,7 @@ fn unusable_accounts_and_charges_are_refused() {
     };
     refused(accounts.report(&many), 422, "1000 at most");
     let unnamed = batch(&begin, "ada\0", "1");
-    refused(accounts.report(&unnamed), 422, "no name of an account");
+    refused(accounts.report(&unnamed), 422, "not a name of an account");
     for path in ["/v1/accounts?after=%00", "/v1/charges?account=%00"] {
         let reply = accounts.as_operator(path);
         assert_eq!(reply.status, 400, "{path}: {}", reply.body);

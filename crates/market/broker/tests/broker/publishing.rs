@@ -146,14 +146,20 @@ fn offers_that_no_client_could_choose_are_refused() {
     for (body, text) in [
         (
             with("/expires", json!("2020-01-01T00:00:00Z")),
-            "are the clocks right?",
+            "check the clocks",
         ),
         (
             with("/qos/price/currency", json!("XTS")),
-            "nobody has said what 1 XTS is worth",
+            "the exchange rate of XTS is unknown",
         ),
-        (with("/qos/price/amount", json!("-1")), "not negative"),
-        (with("/qos/price", json!(null)), "an offer has a price"),
+        (
+            with("/qos/price/amount", json!("-1")),
+            "from 0 to less than 10^12",
+        ),
+        (
+            with("/qos/price", json!(null)),
+            "the offer has no price: state one",
+        ),
         (with("/name", json!("Other")), "in the path"),
         (
             with(

@@ -24,16 +24,16 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Full {
     /// Number of all offers.
-    #[error("there are {0} offers, as many as may be")]
+    #[error("the limit of {0} offers is reached")]
     Offers(usize),
     /// Number of offers for one type of interface.
-    #[error("there are {0} offers for this type, as many as may be")]
+    #[error("the limit of {0} offers for one type is reached")]
     Type(usize),
     /// Number of offers of one provider.
-    #[error("there are {0} offers of this provider, as many as may be")]
+    #[error("the limit of {0} offers of one provider is reached")]
     Provider(usize),
     /// Memory of all offers, in bytes.
-    #[error("there is no room for the offer: all may take {0} bytes of memory")]
+    #[error("all offers would take more than {0} bytes of memory")]
     Bytes(usize),
 }
 

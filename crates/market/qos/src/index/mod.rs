@@ -52,11 +52,11 @@ pub struct Cursor(type_index::IndexKey);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PutError {
     /// The offer has no price.
-    #[error("an offer has a price")]
+    #[error("the offer has no price: state one")]
     NoPrice,
     /// The exchange rate of the currency is unknown.
     #[error(
-        "nobody has said what 1 {0} is worth: offer in another currency, or add it to the broker's rates"
+        "the exchange rate of {0} is unknown: offer in another currency, or add it to currency.worth of the broker"
     )]
     Currency(Currency),
 }

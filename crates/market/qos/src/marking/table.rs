@@ -45,7 +45,7 @@ pub struct Range(Priority, Priority);
 
 /// Not a range of priorities.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0:?} is no range of priorities: write two whole numbers from 0 to 10 as 0..2, or one")]
+#[error("{0:?} is not a range of priorities: write two whole numbers from 0 to 10 as 0..2, or one")]
 pub struct UnknownRange(String);
 
 impl Table {

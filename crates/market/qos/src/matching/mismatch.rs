@@ -27,7 +27,7 @@ pub enum Mismatch<'d> {
     #[error("price: none offered")]
     NoPrice,
     /// The prices cannot be compared.
-    #[error("price: nobody has said what 1 {0} is worth")]
+    #[error("price: the exchange rate of {0} is unknown")]
     Currency(Currency),
     /// A value is not good enough or not offered.
     #[error("{}{name}: {} offered, at {bound} {wanted} wanted", prefix(*operation), offered.map_or_else(|| "nothing".to_owned(), |offered| offered.to_string()))]

@@ -43,10 +43,10 @@ pub enum Percentile {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TermError {
     /// Not a time.
-    #[error("{0:?} is no time: write 200ms or 1.5s")]
+    #[error("{0:?} is not a time: write 200ms or 1.5s")]
     Time(String),
     /// An unknown parameter.
-    #[error("{0:?} is no percentile that is measured: write p=50 or p=99")]
+    #[error("{0:?} is not a measured percentile: write p=50 or p=99")]
     Percentile(String),
 }
 

@@ -12,10 +12,10 @@ pub enum DocumentError {
     #[error("{0}")]
     Xml(#[from] XmlError),
     /// XML with another root element.
-    #[error("the root element is {0:?}: want wsqos with one definition in it")]
+    #[error("the root element is {0:?}: expected wsqos with one definition")]
     NotWsQos(String),
     /// An unexpected element or text.
-    #[error("byte {position}: {found} in {inside}: want {wanted}")]
+    #[error("byte {position}: {found} in {inside}: expected {wanted}")]
     Unexpected {
         /// The unexpected item.
         found: String,
@@ -27,7 +27,7 @@ pub enum DocumentError {
         position: usize,
     },
     /// A repeated item that may occur once.
-    #[error("byte {position}: {item} stands twice")]
+    #[error("byte {position}: {item} occurs twice")]
     Twice {
         /// The element or name.
         item: String,
@@ -45,7 +45,7 @@ pub enum DocumentError {
         position: usize,
     },
     /// An invalid value.
-    #[error("byte {position}: {inside} is {text:?}: want {wanted}")]
+    #[error("byte {position}: {inside} is {text:?}: expected {wanted}")]
     Value {
         /// The element or attribute.
         inside: String,

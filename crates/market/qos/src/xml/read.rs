@@ -143,8 +143,8 @@ fn price(element: Element<'_, '_>) -> Read<Money> {
     let written = element.needed("currency")?;
     let currency = written.parse();
     let currency = currency
-        .map_err(|_| element.wrong("currency", &written, "three capital letters, as EUR"))?;
-    let wanted = "a decimal number, not negative, of at most six digits behind the point";
+        .map_err(|_| element.wrong("currency", &written, "three capital letters, such as EUR"))?;
+    let wanted = "a decimal number, not negative, with at most six decimals";
     element
         .text()?
         .read(wanted, |text| Money::new(text, currency).ok())

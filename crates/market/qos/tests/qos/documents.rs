@@ -144,35 +144,35 @@ fn wrong_values_are_refused_with_their_place_and_the_remedy() {
     let cases = [
         (
             server("<processingTime>NaN</processingTime>"),
-            "processingTime is \"NaN\": want milliseconds, not negative, at most ten days",
+            "processingTime is \"NaN\": expected milliseconds, not negative, at most ten days",
         ),
         (
             server("<processingTime>-1</processingTime>"),
-            "want milliseconds, not negative, at most ten days",
+            "expected milliseconds, not negative, at most ten days",
         ),
         (
             server("<requestsPerSecond>inf</requestsPerSecond>"),
-            "want a number, not negative",
+            "expected a number, not negative",
         ),
         (
             server("<requestsPerSecond>1e999</requestsPerSecond>"),
-            "want a number, not negative",
+            "expected a number, not negative",
         ),
         (
             server("<reliability>1.01</reliability>"),
-            "want a share from 0 to 1",
+            "expected a share from 0 to 1",
         ),
         (
             server("<availability>99%</availability>"),
-            "availability is \"99%\": want a share from 0 to 1",
+            "availability is \"99%\": expected a share from 0 to 1",
         ),
         (
             server("<availability>1</availability><availability>1</availability>"),
-            "availability stands twice",
+            "availability occurs twice",
         ),
         (
             server("<procesingTime>1</procesingTime>"),
-            "<procesingTime> in serverQoSMetrics: want processingTime, requestsPerSecond",
+            "<procesingTime> in serverQoSMetrics: expected processingTime, requestsPerSecond",
         ),
         (server("fast"), "fast in serverQoSMetrics"),
         (
@@ -191,30 +191,30 @@ fn missing_or_duplicate_elements_are_refused() {
         (in_offer("<price>1</price>"), "price has no currency"),
         (
             in_offer("<price currency=\"euro\">1</price>"),
-            "price@currency is \"euro\": want three capital letters, as EUR",
+            "price@currency is \"euro\": expected three capital letters, such as EUR",
         ),
         (
             in_offer("<price currency=\"EUR\">-0.10</price>"),
-            "price is \"-0.10\": want a decimal number, not negative",
+            "price is \"-0.10\": expected a decimal number, not negative",
         ),
         (
             in_offer("<price currency=\"EUR\">0.0000001</price>"),
-            "want a decimal number",
+            "expected a decimal number",
         ),
-        (in_offer(&price.repeat(2)), "price stands twice"),
+        (in_offer(&price.repeat(2)), "price occurs twice"),
         (
             in_offer(&format!(
                 "{price}<operationQoSInfo name=\"A\"/><operationQoSInfo name=\"A\"/>"
             )),
-            "the operation \"A\" stands twice",
+            "the operation \"A\" occurs twice",
         ),
         (
             in_offer(&format!("{price}<contractAndMonitoring requires=\"two\"/>")),
-            "contractAndMonitoring@requires is \"two\": want none, one or all",
+            "contractAndMonitoring@requires is \"two\": expected none, one or all",
         ),
         (
             in_offer(price).replace("T00:00:00Z", ""),
-            "qosOffer@expires is \"2026-01-01\": want a date, a time and a zone",
+            "qosOffer@expires is \"2026-01-01\": expected a date, a time and a zone",
         ),
         (in_offer(price).replace("Gold", " "), "qosOffer has no name"),
         (
@@ -228,7 +228,7 @@ fn missing_or_duplicate_elements_are_refused() {
         ),
         (
             "<wsqos><definition><offers/><ontology/></definition></wsqos>".to_owned(),
-            "the content of definition stands twice",
+            "the content of definition occurs twice",
         ),
         (in_offer(price) + "<again/>", "a second root element"),
     ];
@@ -250,7 +250,7 @@ fn two_offers_of_one_name_are_refused() {
         one.find("</offers>").unwrap(),
     );
     let two = one.replacen("</offers>", &format!("{}</offers>", &one[start..end]), 1);
-    assert!(refused(&two).contains("the offer \"Gold\" stands twice"));
+    assert!(refused(&two).contains("the offer \"Gold\" occurs twice"));
 }
 
 #[test]
@@ -297,17 +297,17 @@ fn json_has_the_same_names_and_is_as_strict() {
         (
             "200",
             "-1",
-            "want milliseconds, not negative, at most ten days",
+            "expected milliseconds, not negative, at most ten days",
         ),
-        ("200", "1e300", "want milliseconds"),
-        ("0.99", "1.5", "want a share from 0 to 1"),
+        ("200", "1e300", "expected milliseconds"),
+        ("0.99", "1.5", "expected a share from 0 to 1"),
         (
             "\"packetLoss\": 3",
             "\"packetLoss\": 11",
             "a whole number from 0 to 10",
         ),
-        ("\"0.40\"", "\"-1\"", "is no amount"),
-        ("EUR", "euros", "want three capital letters"),
+        ("\"0.40\"", "\"-1\"", "is not an amount"),
+        ("EUR", "euros", "write three capital letters"),
         ("one", "two", "unknown variant `two`"),
         (
             "processingTime",

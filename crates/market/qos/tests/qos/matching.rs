@@ -76,11 +76,11 @@ const RULES: [Rule; 21] = [
     ),
     (
         |o, _| o.qos.price = Some(money("0", "XTS")),
-        "price: nobody has said what 1 XTS is worth",
+        "price: the exchange rate of XTS is unknown",
     ),
     (
         |_, w| w.price = Some(money("9", "XTS")),
-        "price: nobody has said what 1 XTS is worth",
+        "price: the exchange rate of XTS is unknown",
     ),
     (
         |o, _| o.qos.default.server.processing_time = Some(Span::from_micros(200_001)),

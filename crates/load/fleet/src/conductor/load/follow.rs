@@ -197,7 +197,7 @@ impl FollowedRun<'_> {
                 None => {
                     agent.unanswered += 1;
                     if agent.unanswered == 1 {
-                        (self.notice)(&format!("no word from agent {name}"));
+                        (self.notice)(&format!("no reply from agent {name}"));
                     }
                 }
             }

@@ -171,7 +171,7 @@ impl AgentProgress {
         if let Some(reason) = self.distrust.take() {
             return Err(reason);
         }
-        let end = self.end.take().ok_or("no word from it")?;
+        let end = self.end.take().ok_or("it has not reported its end")?;
         if let Some(reason) = end.error {
             return Err(reason);
         }

@@ -119,7 +119,7 @@ fn missing(transaction: &Transaction<'_>) -> Result<&'static [&'static str], Sto
     let version = number("PRAGMA user_version")?;
     let tables = number("SELECT count(*) FROM sqlite_schema")?;
     if owner != i64::from(OURS) && (owner, version, tables) != (0, 0, 0) {
-        let reason = "this is a database of something else: name another file";
+        let reason = "this database belongs to another program: name another file";
         return Err(StoreError::Unusable(reason.to_owned()));
     }
     let made = usize::try_from(version).unwrap_or(usize::MAX);

@@ -181,7 +181,7 @@ fn an_unreadable_currency_is_an_error(world: &TestStore) {
     let wrong = |error: StoreError| {
         let message = error.to_string();
         assert!(matches!(error, StoreError::Unusable(_)), "{message}");
-        assert!(message.contains("\"euro\" is no currency"), "{message}");
+        assert!(message.contains("\"euro\" is not a currency"), "{message}");
     };
     wrong(store.account("ada").unwrap_err());
     wrong(store.accounts("", 1).unwrap_err());

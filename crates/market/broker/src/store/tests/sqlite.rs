@@ -33,7 +33,7 @@ fn a_file_that_is_something_else_is_refused_and_stays_as_it_is() {
         .unwrap();
     assert!(
         refusal(&file)
-            .ends_with("other.sqlite: this is a database of something else: name another file")
+            .ends_with("other.sqlite: this database belongs to another program: name another file")
     );
     let tables = "SELECT count(*) FROM sqlite_schema";
     let tables: i64 = other.query_row(tables, [], |row| row.get(0)).unwrap();

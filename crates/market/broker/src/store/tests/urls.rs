@@ -37,7 +37,7 @@ fn invalid_store_urls_name_the_valid_forms() {
         let error = text.parse::<StoreUrl>().unwrap_err().to_string();
         assert_eq!(
             error,
-            format!("{text:?} is no store: want sqlite:FILE or postgres://USER@HOST/DATABASE")
+            format!("{text:?} is not a store: write sqlite:FILE or postgres://USER@HOST/DATABASE")
         );
     }
 }
@@ -62,7 +62,7 @@ fn an_incomplete_database_url_names_the_lack() {
         let error = text.parse::<StoreUrl>().unwrap_err().to_string();
         assert!(error.contains(why), "{text}: {error}");
         assert!(
-            error.ends_with("want postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
+            error.ends_with("write postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
             "{text}: {error}"
         );
     }

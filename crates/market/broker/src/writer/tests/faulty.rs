@@ -227,7 +227,7 @@ fn a_failing_or_silent_store_is_reported_before_offers_age() {
     soon(|| outage().is_empty());
     // The next check of the store writer waits for this lock.
     let held = faults.0.lock().unwrap();
-    soon(|| outage().contains("has not answered"));
+    soon(|| outage().contains("has not replied"));
     drop(held);
     soon(|| outage().is_empty());
 }

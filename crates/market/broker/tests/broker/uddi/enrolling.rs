@@ -92,7 +92,7 @@ fn a_missing_type_is_registered_with_wsdl_and_key_generator() {
     };
     let error = enrol(&unknown).unwrap_err().to_string();
     assert!(
-        error.contains("there is no type \"uddi:types:other\": say where its WSDL is"),
+        error.contains("there is no type \"uddi:types:other\": state the URL of its WSDL"),
         "{error}"
     );
     assert_eq!(requested(&registry).last().unwrap(), "discard_authToken");
@@ -159,7 +159,10 @@ fn in_version_2_what_is_there_is_known_by_its_name() {
         },
     ] {
         let error = enrol(&unknown).unwrap_err().to_string();
-        assert!(error.contains("\"uuid:9\", and in version 2"), "{error}");
+        assert!(
+            error.contains("\"uuid:9\", and a registry of version 2"),
+            "{error}"
+        );
     }
 }
 
@@ -172,6 +175,6 @@ fn errors_of_the_registry_are_reported() {
     let error = enrol(&enrolment(&registry)).unwrap_err().to_string();
     assert_eq!(
         error,
-        "nothing more is registered: the registry fails: who are you"
+        "the registration in the UDDI registry has failed: the registry fails: who are you"
     );
 }
