@@ -220,7 +220,7 @@ impl Play {
     /// Runs until no event is left, or `until` or `steps` is reached. Returns true in the first case.
     pub(crate) fn run(&mut self, until: Instant, steps: usize) -> bool {
         for end in [0, 1] {
-            self.turn(end);
+            self.run_end(end);
         }
         for _ in 0..steps {
             let Some(at) = self.next() else {
@@ -243,7 +243,7 @@ impl Play {
                     self.programs[end].wake(&self.ends[end]),
                 ];
                 if segment.is_some() || wakes.iter().flatten().any(|at| *at <= self.now) {
-                    self.turn(end);
+                    self.run_end(end);
                 }
             }
         }
@@ -304,7 +304,7 @@ impl Play {
     }
 
     /// Pops until nothing comes, lets the program act, and pops again.
-    fn turn(&mut self, end: usize) {
+    fn run_end(&mut self, end: usize) {
         self.drain(end);
         let acknowledged = self.ends[end].acknowledged();
         assert!(

@@ -180,7 +180,7 @@ fn show(seed: u64) {
 }
 
 /// Message of a panic.
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
         .unwrap_or_default()
@@ -212,7 +212,7 @@ fn no_byte_is_lost_and_everything_ends() {
                 Err(panic) => {
                     // A long run reports a failure before its end.
                     eprintln!("world {number} broke");
-                    broken.push((number, words(&*panic)));
+                    broken.push((number, message(&*panic)));
                 }
             }
         }

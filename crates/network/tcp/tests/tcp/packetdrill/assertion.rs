@@ -78,15 +78,15 @@ fn compare(text: &str, value: &dyn Fn(&str) -> Option<i64>) -> Option<Result<(),
     const RELATIONS: [&str; 6] = ["==", "!=", "<=", ">=", "<", ">"];
     let (text, _message) = text.split_once(',').unwrap_or((text, ""));
     let spaced = text.replace(['(', ')'], " ( ");
-    let mut words = spaced.split_whitespace();
+    let mut tokens = spaced.split_whitespace();
     let operand = |word: &str| integer(word).or_else(|| value(word));
-    let mut left = operand(words.next()?)?;
+    let mut left = operand(tokens.next()?)?;
     let mut compared = false;
-    while let Some(relation) = words.next() {
+    while let Some(relation) = tokens.next() {
         if !RELATIONS.contains(&relation) {
             return None;
         }
-        let right = operand(words.next()?)?;
+        let right = operand(tokens.next()?)?;
         let holds = match relation {
             "==" => left == right,
             "!=" => left != right,

@@ -76,7 +76,7 @@ fn public_scripts() {
     for path in &scripts {
         let text = fs::read_to_string(path).expect("a text");
         let name = path.strip_prefix(&folder).unwrap_or(path).display();
-        let (class, words) = match run_script(&text, path.parent().unwrap_or(&folder)) {
+        let (class, message) = match run_script(&text, path.parent().unwrap_or(&folder)) {
             Ok(0) => (0, "passes".to_owned()),
             Ok(count) => (0, format!("passes, {count} not evaluated")),
             Err(error @ ScriptError::Differs { .. }) => {
@@ -90,7 +90,7 @@ fn public_scripts() {
             Err(error @ ScriptError::Malformed { .. }) => (3, format!("malformed: {error}")),
         };
         counts[class] += 1;
-        println!("{name}: {words}");
+        println!("{name}: {message}");
     }
     let [pass, differ, other, malformed] = counts;
     println!("{pass} pass, {differ} differ, {other} do not apply, {malformed} are malformed");

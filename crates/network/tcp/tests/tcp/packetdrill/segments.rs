@@ -209,24 +209,24 @@ fn describe_fields(flags: [bool; 4], seq: u32, len: u32, ack: Option<u32>) -> St
 }
 
 fn describe_options(options: &PacketOptions) -> String {
-    let mut words = Vec::new();
-    words.extend(options.mss.map(|mss| format!("mss {mss}")));
+    let mut parts = Vec::new();
+    parts.extend(options.mss.map(|mss| format!("mss {mss}")));
     if options.sack_ok {
-        words.push("sackOK".to_owned());
+        parts.push("sackOK".to_owned());
     }
     let stamps = options.timestamps;
-    words.extend(stamps.map(|[value, echo]| format!("TS val {value} ecr {echo}")));
-    words.extend(options.scale.map(|shift| format!("wscale {shift}")));
+    parts.extend(stamps.map(|[value, echo]| format!("TS val {value} ecr {echo}")));
+    parts.extend(options.scale.map(|shift| format!("wscale {shift}")));
     let blocks: Vec<String> = options
         .sack
         .iter()
         .map(|[start, end]| format!("{start}:{end}"))
         .collect();
     if !blocks.is_empty() {
-        words.push(format!("sack {}", blocks.join(" ")));
+        parts.push(format!("sack {}", blocks.join(" ")));
     }
-    if words.is_empty() {
+    if parts.is_empty() {
         return String::new();
     }
-    format!("<{}>", words.join(","))
+    format!("<{}>", parts.join(","))
 }

@@ -96,8 +96,13 @@ impl ScriptSettings {
         Ok(())
     }
 
-    fn command(&mut self, words: &[String], line: usize, folder: &Path) -> Result<(), ScriptError> {
-        let name = words[0].as_str();
+    fn command(
+        &mut self,
+        tokens: &[String],
+        line: usize,
+        folder: &Path,
+    ) -> Result<(), ScriptError> {
+        let name = tokens[0].as_str();
         let unsupported = |reason: String| ScriptError::unsupported(line, reason);
         if name.ends_with("defaults.sh") {
             let path = folder.join(name);
@@ -110,7 +115,7 @@ impl ScriptSettings {
         if name == "sysctl" || name.ends_with("set_sysctls.py") {
             // `||`, `&>` and `>` end the settings.
             let until = |word: &&String| !word.contains(['|', '>', '&']);
-            for word in words[1..].iter().take_while(until) {
+            for word in tokens[1..].iter().take_while(until) {
                 if let Some((path, value)) = word.split_once('=') {
                     let name = path.rsplit(['.', '/']).next().unwrap_or(path);
                     self.sysctl(name, value).map_err(unsupported)?;
@@ -118,18 +123,18 @@ impl ScriptSettings {
             }
             return Ok(());
         }
-        self.other_command(words).map_err(unsupported)
+        self.other_command(tokens).map_err(unsupported)
     }
 
-    fn other_command(&self, words: &[String]) -> Result<(), String> {
-        let has = |word: &str| words.iter().any(|found| found == word);
-        let (name, second) = (words[0].as_str(), words.get(1).map_or("", String::as_str));
+    fn other_command(&self, tokens: &[String]) -> Result<(), String> {
+        let has = |word: &str| tokens.iter().any(|found| found == word);
+        let (name, second) = (tokens[0].as_str(), tokens.get(1).map_or("", String::as_str));
         match name {
             "tc" if has("pfifo") && !has("limit") => Ok(()),
             "tc" if has("fq") => Err("pacing (fq)".to_owned()),
             "ip" if second == "tcp_metrics" => Ok(()),
             "ethtool" | "nstat" => Ok(()),
-            "echo" if words.iter().any(|word| word.ends_with("hystart_detect")) => {
+            "echo" if tokens.iter().any(|word| word.ends_with("hystart_detect")) => {
                 // Both tests, as without the command.
                 if second == "3" {
                     return Ok(());
@@ -137,7 +142,7 @@ impl ScriptSettings {
                 Err("HyStart with one of its two tests".to_owned())
             }
             _ if is_restore(name) => Ok(()),
-            _ => Err(format!("the command `{}`", words.join(" "))),
+            _ => Err(format!("the command `{}`", tokens.join(" "))),
         }
     }
 
@@ -193,7 +198,7 @@ impl ScriptSettings {
 
 /// Returns true for a command between events that cannot change the endpoint.
 pub(super) fn is_harmless(text: &str) -> bool {
-    let starts = |words: &Vec<String>| words[0] == "nstat" || is_restore(&words[0]);
+    let starts = |tokens: &Vec<String>| tokens[0] == "nstat" || is_restore(&tokens[0]);
     commands(text).iter().all(starts)
 }
 
@@ -224,22 +229,22 @@ fn commands(text: &str) -> Vec<Vec<String>> {
         let line = line.find('#').map_or(line, |start| &line[..start]);
         line.split(';')
     });
-    let words = lines.map(|line| {
-        let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
+    let tokens = lines.map(|line| {
+        let (mut tokens, mut word, mut quoted) = (Vec::new(), String::new(), false);
         for letter in line.chars() {
             match letter {
                 '"' => quoted = !quoted,
                 letter if letter.is_whitespace() && !quoted => {
-                    words.push(std::mem::take(&mut word));
+                    tokens.push(std::mem::take(&mut word));
                 }
                 letter => word.push(letter),
             }
         }
-        words.push(word);
-        words.retain(|word| !word.is_empty());
-        words
+        tokens.push(word);
+        tokens.retain(|word| !word.is_empty());
+        tokens
     });
-    words.filter(|words| !words.is_empty()).collect()
+    tokens.filter(|tokens| !tokens.is_empty()).collect()
 }
 
 #[cfg(test)]

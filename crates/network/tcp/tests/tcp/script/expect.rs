@@ -5,7 +5,7 @@ use posthaste_units::Span;
 
 use super::parse::WrittenSegment;
 use super::peer::ScriptedPeer;
-use super::words::Words;
+use super::tokens::Tokens;
 
 /// A quantity of an endpoint and its expected value.
 #[derive(Clone, Debug)]
@@ -26,17 +26,17 @@ enum ExpectedValue {
 
 impl Quantity {
     /// Parses `cwnd 10000`, `srtt >= 99ms` or `state established`.
-    pub(super) fn read(words: &mut Words) -> Result<Self, String> {
+    pub(super) fn read(tokens: &mut Tokens) -> Result<Self, String> {
         const RELATIONS: [&str; 5] = ["=", "<=", ">=", "<", ">"];
-        let name = words.next().ok_or("expect what?")?.to_owned();
-        let relation = match words.peek() {
-            Some(word) if RELATIONS.contains(&word) => words.next().unwrap_or_default(),
+        let name = tokens.next().ok_or("expect what?")?.to_owned();
+        let relation = match tokens.peek() {
+            Some(word) if RELATIONS.contains(&word) => tokens.next().unwrap_or_default(),
             _ => "=",
         };
         let value = match name.as_str() {
-            "state" => ExpectedValue::State(words.next().ok_or("a state is missing")?.to_owned()),
-            "rto" | "srtt" => ExpectedValue::Time(words.span()?),
-            _ => ExpectedValue::Number(words.value("a number")?),
+            "state" => ExpectedValue::State(tokens.next().ok_or("a state is missing")?.to_owned()),
+            "rto" | "srtt" => ExpectedValue::Time(tokens.span()?),
+            _ => ExpectedValue::Number(tokens.value("a number")?),
         };
         Ok(Self {
             name,
@@ -146,10 +146,10 @@ fn state(state: TcpState) -> &'static str {
 /// else only if it is written.
 pub(super) fn matches(written: &WrittenSegment, segment: &Segment, peer: &ScriptedPeer) -> bool {
     let options = &segment.options;
-    let start = peer.place(segment.seq);
+    let start = peer.offset_of(segment.seq);
     let data = [start, start + i64::from(segment.len)];
     let blocks = options.sack.as_slice().iter();
-    let own = |number| peer.own_place(number);
+    let own = |number| peer.own_offset(number);
     let ack = segment.ack.map(own);
     let times = options.timestamps.map(|times| [times.value, times.echo]);
     let is = |wanted: bool, given: bool| !wanted || given;
@@ -189,8 +189,8 @@ pub(super) fn matches(written: &WrittenSegment, segment: &Segment, peer: &Script
 
 /// Formats a segment of the endpoint in the language of scripts.
 pub(super) fn describe(segment: &Segment, peer: &ScriptedPeer) -> String {
-    let start = peer.place(segment.seq);
-    let mut words = match segment.len {
+    let start = peer.offset_of(segment.seq);
+    let mut text = match segment.len {
         0 => format!("seq {start}"),
         len => format!("{start}..{}", start + i64::from(len)),
     };
@@ -201,27 +201,27 @@ pub(super) fn describe(segment: &Segment, peer: &ScriptedPeer) -> String {
         (" psh", segment.psh),
         (" sack-ok", segment.options.sack_permitted),
     ] {
-        words += if set { word } else { "" };
+        text += if set { word } else { "" };
     }
     if let Some(ack) = segment.ack {
-        words += &format!(" ack {}", peer.own_place(ack));
+        text += &format!(" ack {}", peer.own_offset(ack));
     }
-    words += &format!(" win {}", peer.window(segment));
+    text += &format!(" win {}", peer.window(segment));
     let options = &segment.options;
     if let Some(mss) = options.mss {
-        words += &format!(" mss {mss}");
+        text += &format!(" mss {mss}");
     }
     if let Some(scale) = options.window_scale {
-        words += &format!(" scale {scale}");
+        text += &format!(" scale {scale}");
     }
     if let Some(times) = options.timestamps {
-        words += &format!(" ts {} {}", times.value, times.echo);
+        text += &format!(" ts {} {}", times.value, times.echo);
     }
     if !options.sack.is_empty() {
-        words += " sack";
+        text += " sack";
     }
     for [start, end] in options.sack.as_slice() {
-        words += &format!(" {}..{}", peer.own_place(*start), peer.own_place(*end));
+        text += &format!(" {}..{}", peer.own_offset(*start), peer.own_offset(*end));
     }
-    words
+    text
 }

@@ -7,7 +7,7 @@ mod expect;
 mod parse;
 mod peer;
 mod settings;
-mod words;
+mod tokens;
 mod world;
 
 use std::fs;

@@ -4,7 +4,7 @@ use posthaste_units::Span;
 
 use super::expect::Quantity;
 use super::settings::Settings;
-use super::words::Words;
+use super::tokens::Tokens;
 
 /// A whole script.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ pub(super) fn script(text: &str) -> Result<Script, String> {
         if lines.is_empty() && settings.read(text).map_err(at)? {
             continue;
         }
-        if Words::of(text).is_empty() {
+        if Tokens::split(text).is_empty() {
             continue;
         }
         lines.push(line(number, text).map_err(at)?);
@@ -110,12 +110,12 @@ pub(super) fn script(text: &str) -> Result<Script, String> {
 }
 
 fn line(number: usize, text: &str) -> Result<ScriptLine, String> {
-    let mut words = Words::of(text);
-    let first = words.peek().unwrap_or_default();
+    let mut tokens = Tokens::split(text);
+    let first = tokens.peek().unwrap_or_default();
     let is_time = first.starts_with(|c: char| c.is_ascii_digit() || c == '+');
     let (mut time, mut tolerance) = (None, None);
     if is_time {
-        words.next();
+        tokens.next();
         let (word, about) = match first.split_once('~') {
             Some((word, about)) => (word, Some(about)),
             None => (first, None),
@@ -130,8 +130,8 @@ fn line(number: usize, text: &str) -> Result<ScriptLine, String> {
         });
         tolerance = about.map(span).transpose()?;
     }
-    let event = event(&mut words)?;
-    words.end()?;
+    let event = event(&mut tokens)?;
+    tokens.end()?;
     Ok(ScriptLine {
         number,
         text: text.to_owned(),
@@ -141,69 +141,69 @@ fn line(number: usize, text: &str) -> Result<ScriptLine, String> {
     })
 }
 
-fn event(words: &mut Words) -> Result<ScriptEvent, String> {
-    Ok(match words.next().unwrap_or_default() {
-        ">" if words.take("...") => ScriptEvent::Anything,
-        "<" => ScriptEvent::In(segments(words)?),
-        ">" => ScriptEvent::Out(segments(words)?),
+fn event(tokens: &mut Tokens) -> Result<ScriptEvent, String> {
+    Ok(match tokens.next().unwrap_or_default() {
+        ">" if tokens.take("...") => ScriptEvent::Anything,
+        "<" => ScriptEvent::In(segments(tokens)?),
+        ">" => ScriptEvent::Out(segments(tokens)?),
         "listen" => ScriptEvent::Listen,
         "connect" => ScriptEvent::Connect,
-        "accepted" => ScriptEvent::Accepted(words.span()?),
-        "connected" => ScriptEvent::Connected(words.span()?),
+        "accepted" => ScriptEvent::Accepted(tokens.span()?),
+        "connected" => ScriptEvent::Connected(tokens.span()?),
         "write" => {
-            let bytes = words.value("bytes")?;
-            let taken = if words.take("takes") {
-                words.value("bytes")?
+            let bytes = tokens.value("bytes")?;
+            let taken = if tokens.take("takes") {
+                tokens.value("bytes")?
             } else {
                 bytes
             };
             ScriptEvent::Write { bytes, taken }
         }
-        "read" if words.take("all") => ScriptEvent::Read(None),
-        "read" => ScriptEvent::Read(Some(words.value("bytes")?)),
+        "read" if tokens.take("all") => ScriptEvent::Read(None),
+        "read" => ScriptEvent::Read(Some(tokens.value("bytes")?)),
         "close" => ScriptEvent::Close,
         "leave" => ScriptEvent::Leave,
         "abort" => ScriptEvent::Abort,
         "quiet" => ScriptEvent::Quiet,
-        "expect" => ScriptEvent::Expect(Quantity::read(words)?),
+        "expect" => ScriptEvent::Expect(Quantity::read(tokens)?),
         other => return Err(format!("{other:?} is nothing that happens")),
     })
 }
 
 /// Parses one segment or, with `by`, as many as the data needs.
-fn segments(words: &mut Words) -> Result<Vec<WrittenSegment>, String> {
+fn segments(tokens: &mut Tokens) -> Result<Vec<WrittenSegment>, String> {
     let mut segment = WrittenSegment::default();
     let mut by = None;
-    segment.data = words.range();
-    while let Some(word) = words.next() {
+    segment.data = tokens.range();
+    while let Some(word) = tokens.next() {
         match word {
-            "by" => by = Some(words.value::<i64>("bytes")?),
+            "by" => by = Some(tokens.value::<i64>("bytes")?),
             "syn" => segment.syn = true,
             "fin" => segment.fin = true,
             "rst" => segment.rst = true,
             "psh" => segment.psh = true,
-            "seq" => segment.seq = Some(words.value("a number")?),
-            "ack" => segment.ack = Some(words.value("a number")?),
+            "seq" => segment.seq = Some(tokens.value("a number")?),
+            "ack" => segment.ack = Some(tokens.value("a number")?),
             "no-ack" => segment.no_ack = true,
-            "win" => segment.window = Some(words.value("bytes")?),
-            "mss" => segment.mss = Some(words.value("bytes")?),
-            "scale" => segment.scale = Some(words.value("a shift")?),
+            "win" => segment.window = Some(tokens.value("bytes")?),
+            "mss" => segment.mss = Some(tokens.value("bytes")?),
+            "scale" => segment.scale = Some(tokens.value("a shift")?),
             "sack-ok" => segment.sack_ok = true,
             "ts" => {
-                let what = "a timestamp";
-                segment.timestamps = Some([words.value(what)?, words.value(what)?]);
+                let subject = "a timestamp";
+                segment.timestamps = Some([tokens.value(subject)?, tokens.value(subject)?]);
             }
-            "echo" => segment.echo = Some(words.value("a timestamp")?),
+            "echo" => segment.echo = Some(tokens.value("a timestamp")?),
             "echo-original" => segment.echo_original = true,
-            "ts-old" => segment.old_timestamp = Some(words.span()?),
+            "ts-old" => segment.old_timestamp = Some(tokens.span()?),
             "sack" => {
-                segment.sack.extend(std::iter::from_fn(|| words.range()));
+                segment.sack.extend(std::iter::from_fn(|| tokens.range()));
                 if segment.sack.is_empty() {
                     return Err("sack without a range".to_owned());
                 }
             }
             "without" => {
-                let option: String = words.value("an option")?;
+                let option: String = tokens.value("an option")?;
                 segment.without.push(option);
             }
             other => return Err(format!("{other:?} is no part of a segment")),

@@ -42,12 +42,12 @@ impl ScriptedPeer {
     }
 
     /// Offset of one of the endpoint's sequence numbers.
-    pub(super) fn place(&self, number: u32) -> i64 {
+    pub(super) fn offset_of(&self, number: u32) -> i64 {
         i64::from(number.wrapping_sub(self.isn) as i32)
     }
 
     /// Offset of one of the peer's own sequence numbers.
-    pub(super) fn own_place(&self, number: u32) -> i64 {
+    pub(super) fn own_offset(&self, number: u32) -> i64 {
         i64::from(number.wrapping_sub(self.offer.isn) as i32)
     }
 
@@ -74,7 +74,7 @@ impl ScriptedPeer {
             self.syns[1] = Some(segment.options);
         }
         if let Some(timestamps) = segment.options.timestamps {
-            let start = self.place(segment.seq);
+            let start = self.offset_of(segment.seq);
             let end = start + i64::from(segment.places());
             self.seen.push((start, end, timestamps.value));
         }
@@ -181,7 +181,7 @@ impl ScriptedPeer {
     fn blocks(&self, ranges: &[[i64; 2]]) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         for range in ranges {
-            let [start, end] = range.map(|place| self.isn.wrapping_add(place as u32));
+            let [start, end] = range.map(|offset| self.isn.wrapping_add(offset as u32));
             blocks.push(start, end);
         }
         blocks

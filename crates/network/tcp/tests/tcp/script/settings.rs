@@ -5,7 +5,7 @@ use posthaste_tcp::profile::InitialWindow;
 use posthaste_tcp::remedy::Remedy;
 use posthaste_units::Span;
 
-use super::words::Words;
+use super::tokens::Tokens;
 
 /// Head of a script.
 #[derive(Clone, Debug, Default)]
@@ -61,8 +61,8 @@ pub(super) enum ProfileChange {
 impl Settings {
     /// Reads one line of the head. Returns false for other lines.
     pub(super) fn read(&mut self, line: &str) -> Result<bool, String> {
-        let mut words = Words::of(line);
-        let Some(key) = words.next() else {
+        let mut tokens = Tokens::split(line);
+        let Some(key) = tokens.next() else {
             return Ok(true);
         };
         let rest = || line.trim().trim_start_matches(key).trim();
@@ -71,25 +71,25 @@ impl Settings {
             "checks" => self.checks += rest(),
             "source" => self.source += rest(),
             "profiles" => {
-                while let Some(word) = words.next() {
+                while let Some(word) = tokens.next() {
                     self.profiles.push(word.to_owned());
                 }
             }
             "with" => {
-                while !words.is_empty() {
-                    self.remedies.push(words.value("the name of a remedy")?);
+                while !tokens.is_empty() {
+                    self.remedies.push(tokens.value("the name of a remedy")?);
                 }
             }
-            "change" => self.changes.push(change(&mut words)?),
-            "peer" => self.peer = offer(&mut words)?,
-            "tolerance" => self.tolerance = words.span()?,
-            "isn" => self.isn = words.value("a number")?,
+            "change" => self.changes.push(change(&mut tokens)?),
+            "peer" => self.peer = offer(&mut tokens)?,
+            "tolerance" => self.tolerance = tokens.span()?,
+            "isn" => self.isn = tokens.value("a number")?,
             "reads" => self.reads = true,
             "no-delay" => self.no_delay = true,
             _ => return Ok(false),
         }
         if !matches!(key, "checks" | "source" | "reads") {
-            words.end()?;
+            tokens.end()?;
         }
         Ok(true)
     }
@@ -124,25 +124,25 @@ impl Settings {
     }
 }
 
-fn change(words: &mut Words) -> Result<ProfileChange, String> {
-    Ok(match words.next().unwrap_or_default() {
-        "receive-buffer" => ProfileChange::ReceiveBuffer(words.value("bytes")?),
-        "send-buffer" => ProfileChange::SendBuffer(words.value("bytes")?),
-        "initial-window" => ProfileChange::InitialWindow(words.value("segments")?),
+fn change(tokens: &mut Tokens) -> Result<ProfileChange, String> {
+    Ok(match tokens.next().unwrap_or_default() {
+        "receive-buffer" => ProfileChange::ReceiveBuffer(tokens.value("bytes")?),
+        "send-buffer" => ProfileChange::SendBuffer(tokens.value("bytes")?),
+        "initial-window" => ProfileChange::InitialWindow(tokens.value("segments")?),
         other => return Err(format!("{other:?} cannot be changed")),
     })
 }
 
-fn offer(words: &mut Words) -> Result<PeerOffer, String> {
+fn offer(tokens: &mut Tokens) -> Result<PeerOffer, String> {
     let mut offer = PeerOffer::default();
-    while let Some(word) = words.next() {
+    while let Some(word) = tokens.next() {
         match word {
-            "mss" => offer.mss = Some(words.value("bytes")?),
-            "window" => offer.window = words.value("bytes")?,
-            "scale" => offer.scale = Some(words.value("a shift")?),
+            "mss" => offer.mss = Some(tokens.value("bytes")?),
+            "window" => offer.window = tokens.value("bytes")?,
+            "scale" => offer.scale = Some(tokens.value("a shift")?),
             "sack" => offer.sack = true,
             "timestamps" => offer.timestamps = true,
-            "isn" => offer.isn = words.value("a number")?,
+            "isn" => offer.isn = tokens.value("a number")?,
             other => return Err(format!("{other:?} is nothing that a peer offers")),
         }
     }

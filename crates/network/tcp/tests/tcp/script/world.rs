@@ -206,7 +206,7 @@ impl<'a> ScriptWorld<'a> {
     /// Advances time and handles every timer.
     fn advance(&mut self, until: Instant) -> Result<(), String> {
         while let Some(wake) = self.wake().filter(|wake| *wake <= until) {
-            self.turn(wake)?;
+            self.run_end(wake)?;
         }
         self.now = self.now.max(until);
         self.pump()
@@ -217,7 +217,7 @@ impl<'a> ScriptWorld<'a> {
     }
 
     /// Handles one timer.
-    fn turn(&mut self, wake: Instant) -> Result<(), String> {
+    fn run_end(&mut self, wake: Instant) -> Result<(), String> {
         let stuck = (self.now, self.sent.len());
         self.now = self.now.max(wake);
         self.pump()?;
@@ -256,18 +256,18 @@ impl<'a> ScriptWorld<'a> {
             while self.sent.is_empty()
                 && let Some(wake) = self.wake().filter(|wake| *wake <= at + about)
             {
-                self.turn(wake)?;
+                self.run_end(wake)?;
             }
-            let asked = || format!("  expected  > {} at {}", written_as(written), since(at));
+            let expected = || format!("  expected  > {} at {}", written_as(written), since(at));
             let Some((sent, segment)) = self.sent.pop_front() else {
-                return Err(format!("{}\n  got       nothing", asked()));
+                return Err(format!("{}\n  got       nothing", expected()));
             };
             let late = sent.saturating_since(at) > about || at.saturating_since(sent) > about;
             if late || !matches(written, &segment, &self.peer) {
                 let got = describe(&segment, &self.peer);
                 return Err(format!(
                     "{}\n  got       > {got} at {}",
-                    asked(),
+                    expected(),
                     since(sent)
                 ));
             }
@@ -307,7 +307,7 @@ fn since(at: Instant) -> String {
 
 /// Short form of a written segment.
 fn written_as(written: &WrittenSegment) -> String {
-    let mut words = match (written.data, written.seq) {
+    let mut text = match (written.data, written.seq) {
         (Some([start, end]), _) => format!("{start}..{end}"),
         (None, Some(seq)) => format!("seq {seq}"),
         _ => String::new(),
@@ -317,23 +317,23 @@ fn written_as(written: &WrittenSegment) -> String {
         ("fin", written.fin),
         ("rst", written.rst),
     ] {
-        words += &if set {
+        text += &if set {
             format!(" {word}")
         } else {
             String::new()
         };
     }
     if let Some(ack) = written.ack {
-        words += &format!(" ack {ack}");
+        text += &format!(" ack {ack}");
     }
     if let Some(window) = written.window {
-        words += &format!(" win {window}");
+        text += &format!(" win {window}");
     }
     if !written.sack.is_empty() {
-        words += " sack";
+        text += " sack";
     }
     for [start, end] in &written.sack {
-        words += &format!(" {start}..{end}");
+        text += &format!(" {start}..{end}");
     }
-    words.trim().to_owned()
+    text.trim().to_owned()
 }

@@ -6,15 +6,15 @@ use posthaste_units::Span;
 
 /// Remaining words. Commas count as spaces.
 #[derive(Clone, Debug)]
-pub(super) struct Words<'a> {
+pub(super) struct Tokens<'a> {
     rest: Vec<&'a str>,
 }
 
-impl<'a> Words<'a> {
-    pub(super) fn of(text: &'a str) -> Self {
+impl<'a> Tokens<'a> {
+    pub(super) fn split(text: &'a str) -> Self {
         let text = text.split('#').next().unwrap_or_default();
-        let words = text.split(|c: char| c.is_whitespace() || c == ',');
-        let mut rest: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let tokens = text.split(|c: char| c.is_whitespace() || c == ',');
+        let mut rest: Vec<&str> = tokens.filter(|word| !word.is_empty()).collect();
         rest.reverse();
         Self { rest }
     }
@@ -41,12 +41,12 @@ impl<'a> Words<'a> {
     }
 
     /// Parses the next word as a value, such as `a number`.
-    pub(super) fn value<T: FromStr>(&mut self, what: &str) -> Result<T, String> {
+    pub(super) fn value<T: FromStr>(&mut self, subject: &str) -> Result<T, String> {
         let word = self
             .next()
-            .ok_or_else(|| format!("{what} is missing at the end"))?;
+            .ok_or_else(|| format!("{subject} is missing at the end"))?;
         word.parse()
-            .map_err(|_| format!("{word:?} where {what} should be"))
+            .map_err(|_| format!("{word:?} where {subject} should be"))
     }
 
     pub(super) fn span(&mut self) -> Result<Span, String> {
