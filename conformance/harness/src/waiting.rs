@@ -55,7 +55,11 @@ pub const WAITING: &[WaitingTests] = &[
     some("posthaste-demo", UNIT, &["networks"]),
     all("posthaste-emulator", "emulator"),
     all("posthaste-emulator", "pairs"),
-    some("posthaste-emulator", UNIT, &["clock", "listening", "relay"]),
+    some(
+        "posthaste-emulator",
+        UNIT,
+        &["clock", "path::relay", "processes::listening"],
+    ),
     all("posthaste-papers", "papers"),
     all("posthaste-papers", "marks"),
     all("posthaste-study", "study"),

@@ -134,7 +134,8 @@ timeout 20 sh -c 'until grep -q status "$OUTPUT"; do sleep 0.1; done'
         owner,
         file,
         how,
-        (program, &script),
+        program,
+        &script,
         "`gateway`, load through it for 2 s",
     )
 }

@@ -152,7 +152,8 @@ impl<'a> Root<'a> {
             owner,
             file,
             how,
-            (program, USE),
+            program,
+            USE,
             "`bookshop`, `load` for 2 s",
         )
     }
@@ -164,7 +165,8 @@ impl<'a> Root<'a> {
         owner: &str,
         file: &Path,
         how: &str,
-        (program, script): (&str, &str),
+        program: &str,
+        script: &str,
         description: &str,
     ) -> Outcome<Made> {
         let output = self.script_as(owner, program, script)?.stdout;

@@ -211,8 +211,8 @@ fn descriptions_ask_no_questions() {
 
 /// True for a description with `how` or `whether`.
 fn has_question(description: &str) -> bool {
-    let mut words = description.split(|character: char| !character.is_alphabetic());
-    words.any(|word| ["how", "whether"].contains(&word.to_lowercase().as_str()))
+    let mut parts = description.split(|character: char| !character.is_alphabetic());
+    parts.any(|word| ["how", "whether"].contains(&word.to_lowercase().as_str()))
 }
 
 #[test]

@@ -189,7 +189,10 @@ mod tests {
                 account("name = \"a\"\nkey_sha256 = \"secret\""),
                 "64 hexadecimal digits",
             ),
-            (account("name = \"a\"\ncertificate = \"\""), "not the subject"),
+            (
+                account("name = \"a\"\ncertificate = \"\""),
+                "not the subject",
+            ),
             (two, "\"b\" has the name, key or certificate of another"),
             (
                 "[accounts]\nkey_field = \"a b\"".to_owned(),

@@ -29,19 +29,19 @@ const STALL: Duration = Duration::from_secs(1);
 
 fn main() -> Result<(), Failure> {
     namespace::enter()?;
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let [what, name, end, count] = words.as_slice() else {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [subject, name, end, count] = arguments.as_slice() else {
         return Err("write: bytes|short PROFILE client|server COUNT".into());
     };
-    let of = match end.as_str() {
+    let modelled = match end.as_str() {
         "client" => Direction::Up,
         "server" => Direction::Down,
         _ => return Err("which end: client or server?".into()),
     };
     let count = count.parse()?;
-    match what.as_str() {
-        "bytes" => bytes(start(bad(), name, of)?, of, count),
-        "short" => short(start(Plan::default(), name, of)?, of, count),
+    match subject.as_str() {
+        "bytes" => bytes(start(bad(), name, modelled)?, modelled, count),
+        "short" => short(start(Plan::default(), name, modelled)?, modelled, count),
         _ => Err("which: bytes or short?".into()),
     }
 }
@@ -61,11 +61,11 @@ fn bad() -> Plan {
     }
 }
 
-fn start(plan: Plan, name: &str, of: Direction) -> Result<RunningEmulation, Failure> {
+fn start(plan: Plan, name: &str, modelled: Direction) -> Result<RunningEmulation, Failure> {
     let profile = Arc::new(profile::named(name)?);
     let plan = Arc::new(plan);
     let emulation = Emulation::new(plan.clone(), plan).real_time(true);
-    Ok(emulation.tcp(of, Some(profile)).start()?)
+    Ok(emulation.tcp(modelled, Some(profile)).start()?)
 }
 
 fn listen(running: &RunningEmulation) -> (TcpListener, SocketAddr) {
@@ -75,7 +75,7 @@ fn listen(running: &RunningEmulation) -> (TcpListener, SocketAddr) {
     (listener, at)
 }
 
-fn bytes(running: RunningEmulation, of: Direction, megabytes: usize) -> Result<(), Failure> {
+fn bytes(running: RunningEmulation, modelled: Direction, megabytes: usize) -> Result<(), Failure> {
     let pieces = megabytes * 1_000_000 / PIECE + 1;
     let (listener, at) = listen(&running);
     let began = Instant::now();
@@ -93,7 +93,7 @@ fn bytes(running: RunningEmulation, of: Direction, megabytes: usize) -> Result<(
     }
     let taken = began.elapsed();
     println!("{:.1} s", taken.as_secs_f64());
-    report(running, of)
+    report(running, modelled)
 }
 
 /// Writes its own stream while it compares the other's. Returns the numbers of right and wrong bytes.
@@ -124,13 +124,13 @@ fn exchange(mut connection: TcpStream, [own, other]: [u64; 2], pieces: usize) ->
 
 /// Content of a stream: no two words are equal.
 fn piece(stream: u64, number: usize) -> Vec<u8> {
-    let words = PIECE as u64 / 8;
-    let first = number as u64 * words;
+    let piece_words = PIECE as u64 / 8;
+    let first = number as u64 * piece_words;
     let word = |at: u64| ((first + at) << 2 | stream).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (0..words).flat_map(|at| word(at).to_le_bytes()).collect()
 }
 
-fn short(running: RunningEmulation, of: Direction, count: usize) -> Result<(), Failure> {
+fn short(running: RunningEmulation, modelled: Direction, count: usize) -> Result<(), Failure> {
     let (listener, at) = listen(&running);
     let each = count / AT_ONCE;
     let served = running.server.spawn(move || {
@@ -165,7 +165,7 @@ fn short(running: RunningEmulation, of: Direction, count: usize) -> Result<(), F
         taken[taken.len() / 2],
         taken[taken.len() - 1],
     );
-    report(running, of)
+    report(running, modelled)
 }
 
 fn answer(listener: &TcpListener) {
@@ -184,8 +184,8 @@ fn ask(at: SocketAddr) -> Duration {
     began.elapsed()
 }
 
-fn report(running: RunningEmulation, of: Direction) -> Result<(), Failure> {
-    let kernel = match of {
+fn report(running: RunningEmulation, modelled: Direction) -> Result<(), Failure> {
+    let kernel = match modelled {
         Direction::Up => &running.server,
         Direction::Down => &running.client,
     };
@@ -193,7 +193,7 @@ fn report(running: RunningEmulation, of: Direction) -> Result<(), Failure> {
     let outcome = running.finish()?;
     println!(
         "the profile: {:?}",
-        outcome.stacks[of as usize].ok_or("no stack")?
+        outcome.stacks[modelled as usize].ok_or("no stack")?
     );
     println!("{}", outcome.verdict());
     Ok(())

@@ -441,10 +441,10 @@ mod tests {
     fn incomplete_responses_are_counted() {
         let mut nothing = SegmentBuilder::new();
         nothing.dropped(0.0, Up, "S");
-        let mut open = SegmentBuilder::of(2);
+        let mut open = SegmentBuilder::for_connection(2);
         open.delivered(0.0, Up, "S");
         open.delivered(10.0, Down, "S ack 1");
-        let mut cut = SegmentBuilder::of(3);
+        let mut cut = SegmentBuilder::for_connection(3);
         cut.delivered(0.0, Up, "S");
         cut.delivered(10.0, Down, "S ack 1");
         cut.delivered(20.0, Up, "1:301 ack 1");
@@ -468,19 +468,19 @@ mod tests {
             let packet_records = builder.packet_records().into_iter();
             packet_records.for_each(|packet_record| responses.note(packet_record));
         };
-        let mut requested = SegmentBuilder::of(0);
+        let mut requested = SegmentBuilder::for_connection(0);
         requested.delivered(0.0, Up, "S");
         requested.delivered(10.0, Down, "S ack 1");
         requested.delivered(20.0, Up, "1:301 ack 1");
         note(&requested);
         for connection in 1..=2000u64 {
             let ms = connection as f64 * 1e3;
-            let mut other = SegmentBuilder::of(connection);
+            let mut other = SegmentBuilder::for_connection(connection);
             other.delivered(ms, Up, "S");
             other.delivered(ms + 10.1, Down, "R 0:0 ack 1");
             note(&other);
         }
-        let mut answered = SegmentBuilder::of(0);
+        let mut answered = SegmentBuilder::for_connection(0);
         answered.delivered(2_001e3, Down, "1:101 ack 301");
         note(&answered);
         let measured = responses.finish();

@@ -12,8 +12,8 @@ use posthaste_sim::{SimulatedScenario as _, SimulatedService, Totals};
 use posthaste_units::{BitRate, Seed, Span};
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let word = |index: usize| words.get(index).map(String::as_str).unwrap_or_default();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let word = |index: usize| arguments.get(index).map(String::as_str).unwrap_or_default();
     let plan = Plan {
         bandwidth: BitRate::per_second(10_000_000),
         delay: Span::from_millis(50),

@@ -20,9 +20,9 @@ use posthaste_units::{BitRate, Seed, Span};
 const SEED: Seed = Seed(2003);
 
 fn main() {
-    let mut words = std::env::args().skip(1);
-    let remedy = words.next().unwrap_or_default();
-    let mut word = |usual: &str| words.next().unwrap_or_else(|| usual.to_owned());
+    let mut arguments = std::env::args().skip(1);
+    let remedy = arguments.next().unwrap_or_default();
+    let mut word = |usual: &str| arguments.next().unwrap_or_else(|| usual.to_owned());
     let bandwidth: BitRate = word("300kbit").parse().expect("a bandwidth");
     let delay: Span = word("10ms").parse().expect("a delay");
     for is_applied in [false, true] {

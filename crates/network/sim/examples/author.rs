@@ -15,8 +15,8 @@ use posthaste_tcp::profile;
 use posthaste_units::{BitRate, Seed, Span};
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let word = |index: usize| words.get(index).map(String::as_str).unwrap_or_default();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let word = |index: usize| arguments.get(index).map(String::as_str).unwrap_or_default();
     let tcp = Arc::new(profile::named(word(0)).expect("a profile"));
     let up = Plan {
         bandwidth: BitRate::per_second(300_000),

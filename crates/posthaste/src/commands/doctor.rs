@@ -61,7 +61,7 @@ fn text(capability: &Capability, colour: bool) -> String {
     } else {
         format!("{word:<8}")
     };
-    let mut text = format!("{word} {:<20} {}\n", capability.what, capability.found);
+    let mut text = format!("{word} {:<20} {}\n", capability.subject, capability.found);
     if let Some(remedy) = capability.remedy {
         text.push_str(&format!(
             "{:30}needed for {}; {remedy}\n",

@@ -35,7 +35,7 @@ pub fn judge_shares(before: &[Share], after: &[Share], rules: &Rules) -> Judgeme
             Pooled::new(before, confidence),
             Pooled::new(after, confidence),
         ];
-        let [below, above] = halves(&sides, scatter, runs, (confidence, rules));
+        let [below, above] = halves(&sides, scatter, runs, confidence, rules);
         [difference - below, difference + above]
     };
     let [low, high] = ends(rules.confidence);
@@ -73,7 +73,8 @@ fn halves(
     sides: &[Pooled; 2],
     scatter: Option<Scatter>,
     runs: [usize; 2],
-    (confidence, rules): (f64, &Rules),
+    confidence: f64,
+    rules: &Rules,
 ) -> [f64; 2] {
     let assumed = rules.scatter.unwrap_or(0.0) * normal(confidence);
     let [old, new] = [0, 1].map(|side: usize| {

@@ -35,10 +35,10 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
     namespace::enter()?;
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let has = |word: &str| words.iter().any(|other| other == word);
-    let number = |place: usize| -> Result<u64, Failure> {
-        let word = words.get(place).ok_or("a number is missing")?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |word: &str| arguments.iter().any(|other| other == word);
+    let number = |position: usize| -> Result<u64, Failure> {
+        let word = arguments.get(position).ok_or("a number is missing")?;
         Ok(word.parse()?)
     };
     let network = TestedNetwork {
@@ -46,7 +46,7 @@ fn main() -> Result<(), Failure> {
         loopback: has("loopback"),
     };
     let _busy = has("busy").then(Busy::start);
-    match words.first().map(String::as_str) {
+    match arguments.first().map(String::as_str) {
         Some("delay") => delay(network, number(1)? as usize),
         Some("flows") => flows(network, number(1)? as usize),
         Some("rate") => rate(network, number(1)?, number(2)?),
@@ -126,7 +126,7 @@ fn positions(network: TestedNetwork, packets: u64) -> Result<(), Failure> {
     let doomed: BTreeSet<u64> = (997..=packets).step_by(997).collect();
     let lines: String = doomed
         .iter()
-        .map(|place| format!("up drop {place}\n"))
+        .map(|position| format!("up drop {position}\n"))
         .collect();
     let pattern = Pattern::parse(&format!("posthaste pattern 1\n{lines}end\n"))?;
     let plan = Plan {

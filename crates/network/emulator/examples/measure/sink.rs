@@ -34,7 +34,7 @@ impl Sink {
         let socket = network.at_server(socket).join().expect("a receiver");
         let ended = Arc::new(AtomicBool::new(false));
         let latest = Arc::new(AtomicU64::new(0));
-        let (asked, shown) = (ended.clone(), latest.clone());
+        let (end_flag, shown) = (ended.clone(), latest.clone());
         let thread = network.at_server(move || {
             let mut arrivals = Vec::with_capacity(1 << 20);
             let mut bytes = [0; 2048];
@@ -47,7 +47,7 @@ impl Sink {
                         arrivals.push(StampedPacket { first, stamp });
                         shown.store(first, Ordering::Relaxed);
                     }
-                    Err(_) if asked.load(Ordering::Relaxed) => break,
+                    Err(_) if end_flag.load(Ordering::Relaxed) => break,
                     Err(_) => {}
                 }
             }

@@ -78,7 +78,7 @@ impl Connections {
     }
 
     /// Assigns a packet to its connection and direction.
-    pub(super) fn place(&mut self, packet: &DecodedPacket) -> (u64, Direction) {
+    pub(super) fn assign(&mut self, packet: &DecodedPacket) -> (u64, Direction) {
         let ends = ends(packet.source, packet.destination, packet.protocol);
         let connection = self
             .known(&ends, packet.opens)

@@ -146,7 +146,7 @@ pub fn read(
             return;
         }
         remarks.count(&frame, &packet);
-        let (connection, direction) = connections.place(&packet);
+        let (connection, direction) = connections.assign(&packet);
         look(&CapturedPacket {
             seen: ObservedPacket {
                 at: frame.at,

@@ -117,9 +117,9 @@ mod tests {
             ),
         ] {
             let subnets = subnets(texts).unwrap();
-            let words = |host: Addresses| host.both().map(|address| address.to_string());
-            assert_eq!(words(subnets.client()), client);
-            assert_eq!(words(subnets.server()), server);
+            let texts = |host: Addresses| host.both().map(|address| address.to_string());
+            assert_eq!(texts(subnets.client()), client);
+            assert_eq!(texts(subnets.server()), server);
             assert_eq!(subnets.client().mac, CLIENT.mac);
         }
     }

@@ -208,9 +208,8 @@ impl PacketPath {
     /// Records a packet that has left a link, and keeps its buffer for another.
     pub(crate) fn record(&mut self, leaving: LeavingPacket, sent: Instant) {
         let (direction, connection, flow, departure) = leaving;
-        let whose = (direction, connection, flow);
         let packet_records = &mut self.writers.packet_records;
-        packet_records.note(|| PacketRecord::new(whose, &departure, sent));
+        packet_records.note(|| PacketRecord::new(direction, connection, flow, &departure, sent));
         if self.spare.len() < SPARE {
             self.spare.push(departure.packet);
         }

@@ -57,7 +57,9 @@ impl PacketRecord {
 impl PacketRecord {
     /// Record of a packet that has left a link, with its connection and the time of sending.
     pub fn new(
-        (direction, connection, flow): (Direction, u64, Flow),
+        direction: Direction,
+        connection: u64,
+        flow: Flow,
         departure: &Departure<Vec<u8>>,
         sent: Instant,
     ) -> Self {

@@ -218,16 +218,16 @@ impl Emulation {
 
     /// Replaces TCP of the host that sends in this direction (up: the client) by a [stack](crate::path::stack) with this
     /// profile.
-    pub fn tcp(mut self, of: Direction, profile: Option<Arc<Profile>>) -> Self {
-        self.tcp[of as usize] = profile;
+    pub fn tcp(mut self, end: Direction, profile: Option<Arc<Profile>>) -> Self {
+        self.tcp[end as usize] = profile;
         self
     }
 
     /// The middleboxes of a run.
     fn middleboxes(&self, opener: Option<DestinationOpener>) -> Middleboxes {
-        let stack = |of: Direction| {
-            let profile = self.tcp[of as usize].clone();
-            profile.map(|profile| TcpStack::new(profile, of, self.seed.child(of.name())))
+        let stack = |end: Direction| {
+            let profile = self.tcp[end as usize].clone();
+            profile.map(|profile| TcpStack::new(profile, end, self.seed.child(end.name())))
         };
         Middleboxes {
             opener,
@@ -267,10 +267,10 @@ impl Emulation {
         self,
         opener: Option<DestinationOpener>,
     ) -> Result<RunningEmulation, EmulationError> {
-        let of = |who| move |error| EmulationError::Host { who, error };
+        let host_error = |who| move |error| EmulationError::Host { who, error };
         let subnets = self.subnets;
-        let client = Host::start("client", subnets.client()).map_err(of("client"))?;
-        let server = Host::start("server", subnets.server()).map_err(of("server"))?;
+        let client = Host::start("client", subnets.client()).map_err(host_error("client"))?;
+        let server = Host::start("server", subnets.server()).map_err(host_error("server"))?;
         let (record_writer, packet_records) = buffer(self.packet_records);
         let (input_writer, inputs) = buffer(self.inputs);
         let writers = TraceWriters {
@@ -279,11 +279,11 @@ impl Emulation {
         };
         let hosts = [&client, &server];
         let (emulator, control) =
-            Emulator::start(&self, writers, opener, hosts).map_err(of("emulator"))?;
+            Emulator::start(&self, writers, opener, hosts).map_err(host_error("emulator"))?;
         let set_up =
             |host: &Host, peer: &Host, setup| host.set_up(peer.addresses(), subnets, setup);
-        set_up(&client, &server, self.client).map_err(of("client"))?;
-        set_up(&server, &client, self.server).map_err(of("server"))?;
+        set_up(&client, &server, self.client).map_err(host_error("client"))?;
+        set_up(&server, &client, self.server).map_err(host_error("server"))?;
         Ok(RunningEmulation {
             client,
             server,

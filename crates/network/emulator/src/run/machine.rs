@@ -28,7 +28,8 @@ pub enum CapabilityState {
 #[derive(Clone, Debug, Serialize)]
 pub struct Capability {
     /// Name.
-    pub what: &'static str,
+    #[serde(rename = "what")]
+    pub subject: &'static str,
     /// State.
     pub state: CapabilityState,
     /// Value that was found.
@@ -43,14 +44,14 @@ pub struct Capability {
 impl Capability {
     /// Creates a finding. The remedy counts unless the state is good.
     pub fn new(
-        what: &'static str,
+        subject: &'static str,
         state: CapabilityState,
         found: impl Into<String>,
         needed_for: &'static str,
         remedy: &'static str,
     ) -> Self {
         Self {
-            what,
+            subject,
             state,
             found: found.into(),
             needed_for,

@@ -78,11 +78,11 @@ mod tests {
             "{ladder}"
         );
         let capture = text("t.pcapng");
-        for words in [
+        for fault in [
             "change of the links at 235ms: down:delay=30ms loss=2%",
             "change of the links at 900ms: outage=3s",
         ] {
-            assert_eq!(capture.matches(words).count(), 1, "{words}");
+            assert_eq!(capture.matches(fault).count(), 1, "{fault}");
         }
     }
 }

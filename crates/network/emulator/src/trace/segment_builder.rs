@@ -24,7 +24,7 @@ impl SegmentBuilder {
         Self::of(1)
     }
 
-    pub(crate) fn of(connection: u64) -> Self {
+    pub(crate) fn for_connection(connection: u64) -> Self {
         Self {
             connection,
             positions: [0; 2],
@@ -81,9 +81,8 @@ impl SegmentBuilder {
             server: ([10, 0, 0, 2], 80).into(),
         };
         let sent = left + Span::from_nanos(if stay > 0.0 { 1 } else { 0 });
-        let whose = (direction, self.connection, flow);
-        self.packet_records
-            .push(PacketRecord::new(whose, &departure, sent));
+        let record = PacketRecord::new(direction, self.connection, flow, &departure, sent);
+        self.packet_records.push(record);
         self
     }
 

@@ -256,14 +256,14 @@ fn connections_that_are_over_are_forgotten() {
         let packet_records = builder.packet_records().into_iter();
         packet_records.for_each(|packet_record| event_order.push(packet_record));
     };
-    let mut quiet = SegmentBuilder::of(0);
+    let mut quiet = SegmentBuilder::for_connection(0);
     quiet.delivered(0.0, Up, "S");
     quiet.delivered(10.1, Down, "S ack 1");
     quiet.delivered(20.2, Up, "1:301 ack 1");
     push(&mut event_order, &quiet);
     for connection in 1..=5000u64 {
         let ms = connection as f64 * 1e3;
-        let mut builder = SegmentBuilder::of(connection);
+        let mut builder = SegmentBuilder::for_connection(connection);
         builder.delivered(ms, Up, "S");
         builder.delivered(ms + 10.1, Down, "R 0:0 ack 1");
         push(&mut event_order, &builder);
@@ -274,7 +274,7 @@ fn connections_that_are_over_are_forgotten() {
         "{}",
         event_order.connections()
     );
-    let mut later = SegmentBuilder::of(0);
+    let mut later = SegmentBuilder::for_connection(0);
     later.delivered(5_001e3, Up, "301:601 ack 1");
     push(&mut event_order, &later);
     event_order.end();
@@ -376,7 +376,7 @@ fn the_capture_holds_each_packet_before_and_after() {
     let lost: Vec<&str> = packets
         .iter()
         .map(|packet| &*packet.2)
-        .filter(|words| words.contains("dropped"))
+        .filter(|line| line.contains("dropped"))
         .collect();
     assert_eq!(
         lost,
@@ -479,7 +479,7 @@ fn datagram(position: u64, direction: posthaste_link::Direction, payload: &[u8])
         fate: Fate::Delivered(DeliveryMarks::default()),
         packet,
     };
-    PacketRecord::new((direction, 1, flow), &departure, arrived)
+    PacketRecord::new(direction, 1, flow, &departure, arrived)
 }
 
 /// The kinds of packets, in order of arrival.

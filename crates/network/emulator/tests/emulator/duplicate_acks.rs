@@ -156,8 +156,8 @@ fn answer(mut stream: TcpStream, fin_on_data: bool) {
 fn counter(netstat: &str, name: &str) -> u64 {
     let mut lines = netstat.lines().filter(|line| line.starts_with("TcpExt:"));
     let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
-    let place = names.split_whitespace().position(|word| word == name);
-    let value = values.split_whitespace().nth(place.expect("the counter"));
+    let column = names.split_whitespace().position(|word| word == name);
+    let value = values.split_whitespace().nth(column.expect("the counter"));
     value.expect("a value").parse().expect("a number")
 }
 

@@ -19,15 +19,15 @@ pub(crate) fn expect_once(mut attempt: impl FnMut() -> Result<(), String>) {
     for number in 1..=TRIES {
         match attempt() {
             Ok(()) => return,
-            Err(words) => println!("try {number} of {TRIES}: {words}"),
+            Err(reason) => println!("try {number} of {TRIES}: {reason}"),
         }
     }
     panic!("none of {TRIES} tries succeeded");
 }
 
 /// `Ok` if `holds`, or else the error `words`.
-pub(crate) fn held(holds: bool, words: impl FnOnce() -> String) -> Result<(), String> {
-    holds.then_some(()).ok_or_else(words)
+pub(crate) fn held(holds: bool, reason: impl FnOnce() -> String) -> Result<(), String> {
+    holds.then_some(()).ok_or_else(reason)
 }
 
 /// A link with a delay only.
@@ -163,11 +163,11 @@ pub(crate) fn tcp(packet_record: &PacketRecord) -> TcpHeader {
 pub(crate) fn kernel_counters<const N: usize>(group: &str, names: [&str; N]) -> [u64; N] {
     let netstat = std::fs::read_to_string("/proc/thread-self/net/netstat").expect("counters");
     let mut lines = netstat.lines().filter(|line| line.starts_with(group));
-    let mut words = || lines.next().expect("counters").split_whitespace();
-    let (known, values): (Vec<&str>, Vec<&str>) = (words().collect(), words().collect());
+    let mut fields = || lines.next().expect("counters").split_whitespace();
+    let (known, values): (Vec<&str>, Vec<&str>) = (fields().collect(), fields().collect());
     names.map(|name| {
-        let place = known.iter().position(|known| *known == name);
-        let place = place.unwrap_or_else(|| panic!("no counter {name}"));
-        values[place].parse().expect("a number")
+        let found = known.iter().position(|known| *known == name);
+        let index = found.unwrap_or_else(|| panic!("no counter {name}"));
+        values[index].parse().expect("a number")
     })
 }

@@ -175,12 +175,12 @@ fn as_nobody() {
     let mut again = Command::new("/proc/self/exe");
     again.uid(NOBODY).gid(NOBODY).arg("passes");
     let output = again.output().expect("this program starts");
-    let words = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{words}");
+    let output = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output}");
     let skipped = String::from_utf8_lossy(&output.stderr);
     if skipped.starts_with("skipped: ") {
         eprintln!("as an ordinary user: {skipped}");
     } else {
-        assert!(words.contains("3 passed"), "{words}");
+        assert!(output.contains("3 passed"), "{output}");
     }
 }

@@ -157,7 +157,7 @@ struct ClientCapture {
 impl ClientCapture {
     fn start(running: &RunningEmulation) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let asked = stop.clone();
+        let stop_requested = stop.clone();
         let socket = running.client.run(|| {
             // ETH_P_IP, in network order: packets without the Ethernet header.
             let ipv4 = Protocol::from(i32::from(0x0800u16.to_be()));
@@ -168,7 +168,7 @@ impl ClientCapture {
         });
         let thread = running.client.spawn(move || {
             let mut packets = Vec::new();
-            while !asked.load(Ordering::Relaxed) {
+            while !stop_requested.load(Ordering::Relaxed) {
                 let mut bytes = vec![0; COMPARED];
                 match (&socket).read(&mut bytes) {
                     Ok(_) => packets.push(bytes),

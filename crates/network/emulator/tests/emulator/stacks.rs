@@ -32,9 +32,9 @@ fn hell() -> Plan {
     }
 }
 
-fn start(plan: Plan, name: &str, of: Direction) -> RunningEmulation {
+fn start(plan: Plan, name: &str, end: Direction) -> RunningEmulation {
     let profile = Arc::new(profile::named(name).expect("a profile"));
-    let emulation: Emulation = emulation(plan).tcp(of, Some(profile));
+    let emulation: Emulation = emulation(plan).tcp(end, Some(profile));
     emulation.start().expect("an emulation")
 }
 
@@ -58,8 +58,8 @@ fn exchange(mut connection: TcpStream, sends: Vec<u8>) -> Vec<u8> {
 /// Data in both directions at once over a very bad link, with every profile at either end.
 pub(crate) fn both_ways() {
     for name in profile::names() {
-        for of in Direction::BOTH {
-            let running = start(hell(), name, of);
+        for end in Direction::BOTH {
+            let running = start(hell(), name, end);
             let address = servers()[0];
             let bind = move || TcpListener::bind((address, 0)).expect("a free port");
             let listener = running.server.run(bind);
@@ -75,19 +75,19 @@ pub(crate) fn both_ways() {
             });
             assert!(
                 got == stream(BYTES, 7),
-                "{name} {of}: {} bytes came down",
+                "{name} {end}: {} bytes came down",
                 got.len()
             );
             let got = served.join().expect("served");
             assert!(
                 got == stream(BYTES, 3),
-                "{name} {of}: {} bytes came up",
+                "{name} {end}: {} bytes came up",
                 got.len()
             );
             let outcome = running.finish().expect("an outcome");
-            let stack = outcome.stacks[of as usize].expect("it was asked for");
+            let stack = outcome.stacks[end as usize].expect("it was asked for");
             // The last duplicates may arrive after the end of the connection, and count as strays.
-            assert_eq!((stack.connections, stack.broken), (1, 0), "{name} {of}");
+            assert_eq!((stack.connections, stack.broken), (1, 0), "{name} {end}");
         }
     }
 }
@@ -97,8 +97,8 @@ const SHORTEST_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Requests and replies on a persistent connection, in both versions of IP.
 pub(crate) fn keep_alive() {
-    for of in Direction::BOTH {
-        let running = start(Plan::default(), "freebsd-6.0", of);
+    for end in Direction::BOTH {
+        let running = start(Plan::default(), "freebsd-6.0", end);
         let began = Instant::now();
         for address in servers() {
             let bind = move || TcpListener::bind((address, 0)).expect("a free port");
@@ -124,11 +124,14 @@ pub(crate) fn keep_alive() {
         }
         let took = began.elapsed();
         let outcome = running.finish().expect("an outcome");
-        let stack = outcome.stacks[of as usize].expect("it was asked for");
-        assert_eq!((stack.connections, stack.broken), (2, 0), "{of}");
+        let stack = outcome.stacks[end as usize].expect("it was asked for");
+        assert_eq!((stack.connections, stack.broken), (2, 0), "{end}");
         // A stalled machine lets timers expire.
         let stood_still = took >= SHORTEST_TIMEOUT;
-        assert!(stack.retransmissions == 0 || stood_still, "{of}: {stack:?}");
+        assert!(
+            stack.retransmissions == 0 || stood_still,
+            "{end}: {stack:?}"
+        );
     }
 }
 
@@ -174,13 +177,13 @@ fn many_short_ones() -> (Duration, u64) {
 
 /// A refusal reaches the client, and a reset reaches the other end.
 pub(crate) fn refusals_and_resets() {
-    for of in Direction::BOTH {
-        let running = start(Plan::default(), "freebsd-6.0", of);
+    for end in Direction::BOTH {
+        let running = start(Plan::default(), "freebsd-6.0", end);
         let address = servers()[0];
         let nobody = SocketAddr::new(address, 9);
         let refused = running.client.run(move || TcpStream::connect(nobody));
         let error = refused.expect_err("nobody listens there");
-        assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{of}");
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{end}");
 
         let bind = move || TcpListener::bind((address, 0)).expect("a free port");
         let listener = running.server.run(bind);
@@ -198,7 +201,7 @@ pub(crate) fn refusals_and_resets() {
         assert_eq!(
             served.join().expect("served"),
             ErrorKind::ConnectionReset,
-            "{of}"
+            "{end}"
         );
     }
 }

@@ -158,18 +158,18 @@ fn switch_on(offload: u32) {
 }
 
 /// Performs an ioctl on the host's device.
-fn ask(request: libc::c_ulong, what: libc::__c_anonymous_ifr_ifru) {
+fn ask(request: libc::c_ulong, value: libc::__c_anonymous_ifr_ifru) {
     let socket = UdpSocket::bind("0.0.0.0:0").expect("a free port");
     let mut ifr_name = [0; libc::IFNAMSIZ];
-    for (place, byte) in ifr_name.iter_mut().zip(DEVICE.bytes()) {
-        *place = byte as libc::c_char;
+    for (slot, byte) in ifr_name.iter_mut().zip(DEVICE.bytes()) {
+        *slot = byte as libc::c_char;
     }
-    let mut asked = libc::ifreq {
+    let mut ifreq = libc::ifreq {
         ifr_name,
-        ifr_ifru: what,
+        ifr_ifru: value,
     };
     // SAFETY: the descriptor is open. The request names a zero-terminated device, and the data that it points to
     // outlives the call.
-    let done = unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &mut asked) };
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &mut ifreq) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }

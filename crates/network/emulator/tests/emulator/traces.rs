@@ -146,18 +146,18 @@ pub(crate) fn read_by_tshark() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let words = String::from_utf8(output.stdout).expect("text");
-    let dropped = words
+    let text = String::from_utf8(output.stdout).expect("text");
+    let dropped = text
         .lines()
         .filter(|line| line.contains("down 8: data, first; dropped: pattern"));
     assert_eq!(dropped.count(), CONNECTIONS);
-    let on = |name: &str| words.lines().filter(|line| line.starts_with(name)).count();
+    let on = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
     assert_eq!(on("before;") - CONNECTIONS, on("after;"));
-    let stamps = words
+    let stamps = text
         .lines()
         .map(|line| line.split(';').nth(1).expect("a stamp").to_owned());
     assert!(stamps.is_sorted_by_key(|stamp| stamp.replace('.', "").parse::<u64>().unwrap()));
-    assert!(!words.contains("alformed"), "{words}");
+    assert!(!text.contains("alformed"), "{text}");
 }
 
 pub(crate) fn response_times() {

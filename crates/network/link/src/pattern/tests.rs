@@ -303,8 +303,8 @@ const REFUSED: &[(&str, &str)] = &[
 fn errors_name_the_place_and_the_remedy() {
     for (lines, expected) in REFUSED {
         let text = format!("posthaste pattern 1\n{lines}\nend\n");
-        let said = Pattern::parse(&text).unwrap_err().to_string();
-        assert!(said.contains(expected), "{lines:?}: {said}");
+        let message = Pattern::parse(&text).unwrap_err().to_string();
+        assert!(message.contains(expected), "{lines:?}: {message}");
     }
     for (text, expected) in [
         ("", "line 1, column 1: this is no pattern: begin it with"),
@@ -327,14 +327,14 @@ fn errors_name_the_place_and_the_remedy() {
             "line 3, column 1: \"e\" is no direction",
         ),
     ] {
-        let said = Pattern::parse(text).unwrap_err().to_string();
-        assert!(said.contains(expected), "{text:?}: {said}");
+        let message = Pattern::parse(text).unwrap_err().to_string();
+        assert!(message.contains(expected), "{text:?}: {message}");
     }
     let bytes = b"posthaste pattern 1\n\xc3\xa4 \xff\nend";
-    let said = Pattern::read(&bytes[..]).unwrap_err().to_string();
+    let message = Pattern::read(&bytes[..]).unwrap_err().to_string();
     assert!(
-        said.starts_with("line 2, column 3: this is not text"),
-        "{said}"
+        message.starts_with("line 2, column 3: this is not text"),
+        "{message}"
     );
 }
 

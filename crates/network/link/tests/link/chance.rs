@@ -62,11 +62,11 @@ fn count(lost: &[bool]) -> f64 {
 
 /// Within four standard deviations of the binomial distribution: fails by chance once in 16,000, and the seeds are
 /// fixed.
-fn assert_binomial(count: f64, n: f64, p: f64, what: &str) {
+fn assert_binomial(count: f64, n: f64, p: f64, subject: &str) {
     let deviation = (n * p * (1.0 - p)).sqrt();
     assert!(
         (count - n * p).abs() <= 4.0 * deviation,
-        "{what}: {count} of {n}, p {p}"
+        "{subject}: {count} of {n}, p {p}"
     );
 }
 

@@ -20,7 +20,8 @@ fn network(plan: &Plan, sharing: Sharing) -> Net {
 /// A decision: direction, connection, position, copy, arrival, departure and fate.
 type Decision = (Direction, u64, u64, u32, Instant, Instant, Fate);
 
-fn decision<K, P>((direction, number, _, departure): Arrived<K, P>) -> Decision {
+fn decision<K, P>(packet: Arrived<K, P>) -> Decision {
+    let (direction, number, _, departure) = packet;
     let (position, copy) = (departure.position, departure.copy);
     let (arrived, left, fate) = (departure.arrived, departure.left, departure.fate);
     (direction, number, position, copy, arrived, left, fate)

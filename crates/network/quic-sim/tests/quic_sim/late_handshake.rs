@@ -89,23 +89,23 @@ fn a_server_with_a_late_handshake_does_not_amplify() {
             let late = late(Some(acknowledges), drop);
             let mut trace = DatagramTrace::new();
             simulator(late).play_before(1, &mut trace);
-            let of = |direction| {
+            let datagrams = |direction| {
                 let all = trace.datagrams().iter();
                 all.filter(move |datagram| datagram.direction == direction)
             };
-            let validated = of(Direction::Up)
+            let validated = datagrams(Direction::Up)
                 .filter(|datagram| {
                     datagram.loss().is_none() && datagram.label().contains("Handshake")
                 })
                 .map(|datagram| datagram.left)
                 .min()
                 .expect("the handshake is complete");
-            for answer in of(Direction::Down).filter(|answer| answer.sent < validated) {
-                let sent: usize = of(Direction::Down)
+            for answer in datagrams(Direction::Down).filter(|answer| answer.sent < validated) {
+                let sent: usize = datagrams(Direction::Down)
                     .filter(|other| other.position <= answer.position)
                     .map(|other| other.bytes)
                     .sum();
-                let received: usize = of(Direction::Up)
+                let received: usize = datagrams(Direction::Up)
                     .filter(|other| other.loss().is_none() && other.left <= answer.sent)
                     .map(|other| other.bytes)
                     .sum();

@@ -31,7 +31,7 @@ pub(crate) fn plan(kbit: Option<u64>, delay: u64) -> Plan {
 pub(crate) fn dropping(plan: &Plan, drop: &str) -> [Plan; 2] {
     let line = match drop {
         "" => String::new(),
-        place => format!("{}\n", place.replacen(':', " drop ", 1)),
+        position => format!("{}\n", position.replacen(':', " drop ", 1)),
     };
     let pattern = Pattern::parse(&format!("posthaste pattern 1\n{line}end\n")).expect("a pattern");
     Direction::BOTH.map(|direction| Plan {

@@ -355,8 +355,8 @@ fn counts(numbers: &CaseNumbers, text: &mut String) {
     }
 }
 
-fn line(text: &mut String, name: &str, words: &str) {
-    let _ = writeln!(text, "{name:<14} {words}");
+fn line(text: &mut String, name: &str, value: &str) {
+    let _ = writeln!(text, "{name:<14} {value}");
 }
 
 /// One line for each case.
@@ -399,9 +399,9 @@ pub(crate) fn in_ms(ms: f64) -> String {
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
-        let words = rows.iter().filter_map(|row| row.get(column));
-        words
-            .map(|words| words.chars().count())
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells
+            .map(|cell| cell.chars().count())
             .max()
             .unwrap_or_default()
     };
@@ -409,10 +409,10 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
-        for (index, (words, width)) in row.iter().zip(&widths).enumerate() {
+        for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
             let _ = match index {
-                0 => write!(line, "{words:<width$}"),
-                _ => write!(line, "  {words:>width$}"),
+                0 => write!(line, "{cell:<width$}"),
+                _ => write!(line, "  {cell:>width$}"),
             };
         }
         text += line.trim_end();

@@ -86,7 +86,7 @@ pub struct Combination<'a>(Vec<(&'a SweptOption, Option<&'a str>)>);
 
 impl Combination<'_> {
     /// The options as on a command line.
-    pub fn words(&self) -> Vec<String> {
+    pub fn texts(&self) -> Vec<String> {
         let word = |(option, value): &(&SweptOption, Option<&str>)| match value {
             Some(value) => format!("--{}={value}", option.name),
             None => format!("--{}", option.name),

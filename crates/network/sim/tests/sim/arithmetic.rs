@@ -118,7 +118,7 @@ fn transactions_with_a_silent_server_time_out() {
 
 #[test]
 fn invalid_scenarios_are_refused_by_name() {
-    let of = |service: SimulatedService| {
+    let error = |service: SimulatedService| {
         let refused = Simulator::new(
             scenario("rfc", [plan(None, 1), plan(None, 1)], service),
             SEED,
@@ -129,8 +129,8 @@ fn invalid_scenarios_are_refused_by_name() {
         exchanges: Vec::new(),
         ..author()
     };
-    assert_eq!(of(nothing), Some(ScenarioError::NoExchange));
-    let empty = of(SimulatedService::single(100, ms(1), 0)).expect("refused");
+    assert_eq!(error(nothing), Some(ScenarioError::NoExchange));
+    let empty = error(SimulatedService::single(100, ms(1), 0)).expect("refused");
     assert_eq!(
         empty.to_string(),
         "reply 1 is empty: it needs at least one byte to be seen"

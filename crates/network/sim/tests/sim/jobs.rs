@@ -103,8 +103,8 @@ fn a_second_result_that_differs_names_both_senders() {
     other.timeouts += 1;
     let differs = ledger.receive(1, "c", JobResult::Totals(other));
     let error = differs.expect_err("another result").to_string();
-    let place = "a and c sent different results of job 1, transactions 21 to 40 of case 0";
-    assert!(error.starts_with(place), "{error}");
+    let difference = "a and c sent different results of job 1, transactions 21 to 40 of case 0";
+    assert!(error.starts_with(difference), "{error}");
     let failed = ledger.receive(1, "d", JobResult::Failed("no".to_owned()));
     assert!(
         matches!(failed, Err(LedgerError::Differs { .. })),

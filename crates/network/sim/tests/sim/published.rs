@@ -53,11 +53,11 @@ fn sensitive(positions: &[(f64, f64)]) -> Vec<usize> {
         .collect()
 }
 
-fn assert_near(what: &str, found: f64, published: f64) {
+fn assert_near(subject: &str, found: f64, published: f64) {
     let apart = found / published - 1.0;
     assert!(
         apart.abs() < 0.03,
-        "{what}: {found:.1}, published {published}"
+        "{subject}: {found:.1}, published {published}"
     );
 }
 

@@ -6,7 +6,7 @@ use posthaste_tcp::trace::{SegmentKind, Sending};
 
 use crate::support::{author, dropping, plan, scenario, simulator};
 
-fn words(drops: Option<&str>) -> Vec<String> {
+fn trace_lines(drops: Option<&str>) -> Vec<String> {
     let mut down = plan(Some(300), 10);
     if let Some(places) = drops {
         down = dropping(down, Direction::Down, places);
@@ -22,13 +22,13 @@ fn words(drops: Option<&str>) -> Vec<String> {
 
 #[test]
 fn a_transaction_reads_as_it_went() {
-    let words = words(None);
+    let lines = trace_lines(None);
     let opening = ["up 1 syn", "down 1 syn-ack", "up 2 ack 1", "up 3 1:1439"];
-    assert_eq!(words[..4], opening);
-    assert!(words.contains(&"down 3 1:1449".to_owned()), "{words:?}");
-    let last = words
+    assert_eq!(lines[..4], opening);
+    assert!(lines.contains(&"down 3 1:1449".to_owned()), "{lines:?}");
+    let last = lines
         .iter()
-        .find(|words| words.contains("FIN"))
+        .find(|line| line.contains("FIN"))
         .expect("a FIN on data");
     assert!(
         last.starts_with("down ") && last.ends_with("11585:12975 FIN"),

@@ -83,8 +83,8 @@ fn a_single_loss_anywhere_is_repaired() {
                     lost: end == direction && number == position,
                     ..Fate::default()
                 });
-                finished(&pair, sizes).unwrap_or_else(|what| {
-                    panic!("{} {direction} {position}: {what}", profile.name)
+                finished(&pair, sizes).unwrap_or_else(|fault| {
+                    panic!("{} {direction} {position}: {fault}", profile.name)
                 });
             }
         }

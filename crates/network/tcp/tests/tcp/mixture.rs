@@ -20,8 +20,8 @@ const fn ms(ms: u64) -> Span {
 }
 
 /// Draws one of the values.
-pub(crate) fn one<T: Copy>(stream: &mut Stream, of: &[T]) -> T {
-    of[stream.random_range(0..of.len())]
+pub(crate) fn one<T: Copy>(stream: &mut Stream, choices: &[T]) -> T {
+    choices[stream.random_range(0..choices.len())]
 }
 
 /// Draws a named profile.

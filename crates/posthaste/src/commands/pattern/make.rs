@@ -158,8 +158,10 @@ impl Args {
         drops::add(&self.drop, draft)?;
         for line in &self.add {
             draft.add_line(line).map_err(|error| {
-                let (column, what, remedy) = (error.column, error.violation, error.remedy);
-                Failure::usage(format!("--add {line:?}, column {column}: {what}: {remedy}"))
+                let (column, violation, remedy) = (error.column, error.violation, error.remedy);
+                Failure::usage(format!(
+                    "--add {line:?}, column {column}: {violation}: {remedy}"
+                ))
             })?;
         }
         Ok(())

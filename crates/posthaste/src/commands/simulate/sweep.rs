@@ -119,7 +119,7 @@ impl SweptPath {
     pub(super) fn combinations(&self) -> Result<Vec<LabelledPath>, Failure> {
         let all = sweep::combinations(&self.given).map_err(Failure::usage)?;
         let labelled = all.iter().map(|combination| {
-            let options = combination.words();
+            let options = combination.texts();
             let path = path::typed(options.iter().map(String::as_str));
             Ok(LabelledPath {
                 path: path.map_err(Failure::Usage)?,

@@ -264,7 +264,9 @@ mod tests {
         let name = "a".parse().expect("a name");
         let share = Share { first: 0, loops: 1 };
         let agent = AgentProgress::new(name, share, facts, clock, &plan);
-        agent.report(&plan, &LoadTally::for_plan(&plan), false).warnings
+        agent
+            .report(&plan, &LoadTally::for_plan(&plan), false)
+            .warnings
     }
 
     #[test]

@@ -26,14 +26,14 @@ fn packet(source: End, destination: End, protocol: u8, opens: Opens) -> DecodedP
 /// Number and direction of each packet of a capture. Packets from the client go up.
 fn placed(connections: &mut Connections, packets: &[(Direction, Opens)]) -> Vec<(u64, Direction)> {
     connections.begin_capture();
-    let place = |&(direction, opens): &(Direction, Opens)| {
+    let assign = |&(direction, opens): &(Direction, Opens)| {
         let (source, destination) = match direction {
             Direction::Up => (client(false), server(false)),
             Direction::Down => (server(false), client(false)),
         };
-        connections.place(&packet(source, destination, 6, opens))
+        connections.assign(&packet(source, destination, 6, opens))
     };
-    packets.iter().map(place).collect()
+    packets.iter().map(assign).collect()
 }
 
 fn numbers(connections: &mut Connections, packets: &[(Direction, Opens)]) -> Vec<u64> {
@@ -98,11 +98,11 @@ fn the_port_of_the_server_decides_where_no_syn_does() {
             Direction::Down
         };
         let data = packet(source, destination, 6, DATA);
-        assert_eq!(connections.place(&data), (1, direction));
+        assert_eq!(connections.assign(&data), (1, direction));
         assert_eq!(connections.assumed(), 0);
         // Neither of these ends has the port: the lower one is assumed.
         let other = packet((source.0, 443), (destination.0, 40_000), 6, DATA);
-        assert_eq!(connections.place(&other), (2, Direction::Down));
+        assert_eq!(connections.assign(&other), (2, Direction::Down));
         assert_eq!(connections.assumed(), 1);
     }
 }
@@ -115,7 +115,7 @@ fn packets_without_ports_have_the_client_of_those_with_ports() {
         let mut connections = Connections::default();
         connections.begin_capture();
         let (client, server) = (client(false), server(false));
-        connections.place(&packet(client, server, 6, Opens::ByClient(1)));
+        connections.assign(&packet(client, server, 6, Opens::ByClient(1)));
         let (from, to) = if is_first_up {
             (client, server)
         } else {
@@ -127,7 +127,7 @@ fn packets_without_ports_have_the_client_of_those_with_ports() {
         } else {
             Direction::Down
         };
-        assert_eq!(connections.place(&ping), (2, direction));
+        assert_eq!(connections.assign(&ping), (2, direction));
         assert_eq!(connections.assumed(), 0);
     }
 }

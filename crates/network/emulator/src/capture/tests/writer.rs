@@ -78,16 +78,17 @@ pub(super) fn tcp(
     from: Address,
     to: Address,
     id: u16,
-    (sequence, acknowledges, flags, payload): Fields,
+    fields: Fields,
     stamp: Option<u32>,
 ) -> Vec<u8> {
+    let (sequence, acknowledges, flags, payload) = fields;
     let mut segment = Vec::new();
     segment.extend(from.1.to_be_bytes());
     segment.extend(to.1.to_be_bytes());
     segment.extend(sequence.to_be_bytes());
     segment.extend(acknowledges.to_be_bytes());
-    let words = if stamp.is_some() { 8 } else { 5 };
-    segment.extend([words << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
+    let option_words = if stamp.is_some() { 8 } else { 5 };
+    segment.extend([option_words << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
     if let Some(stamp) = stamp {
         segment.extend([1, 1, 8, 10]);
         segment.extend(stamp.to_be_bytes());

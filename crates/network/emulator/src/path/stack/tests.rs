@@ -193,10 +193,10 @@ fn bytes(count: usize, step: usize) -> Vec<u8> {
 fn passes(name: &str, out: Direction, loss: u64) {
     let mut network = TestNetwork::new(name, out, loss);
     let (asks, answers) = (bytes(60_000, 3), bytes(150_000, 7));
-    let (mut asked, mut answered) = ([0, 0], [Vec::new(), Vec::new()]);
+    let (mut requested, mut answered) = ([0, 0], [Vec::new(), Vec::new()]);
     network.run(Span::from_secs(300), |client, server, now| {
-        carry(client, &asks, &mut asked[0], &mut answered[0], now);
-        carry(server, &answers, &mut asked[1], &mut answered[1], now);
+        carry(client, &asks, &mut requested[0], &mut answered[0], now);
+        carry(server, &answers, &mut requested[1], &mut answered[1], now);
     });
     let [got_by_client, got_by_server] = answered;
     assert!(

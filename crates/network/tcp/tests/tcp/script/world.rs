@@ -190,8 +190,8 @@ impl<'a> ScriptWorld<'a> {
         };
         self.pump()?;
         match counted {
-            Some((what, got, wanted)) if got != wanted => Err(format!(
-                "  expected  {wanted} bytes {what}\n  got       {got}"
+            Some((subject, got, wanted)) if got != wanted => Err(format!(
+                "  expected  {wanted} bytes {subject}\n  got       {got}"
             )),
             _ => Ok(()),
         }
@@ -290,9 +290,9 @@ impl<'a> ScriptWorld<'a> {
         }
     }
 
-    fn note(&mut self, what: String) {
+    fn note(&mut self, note: String) {
         self.ladder
-            .push(format!("  {:>10} {what}", since(self.now)));
+            .push(format!("  {:>10} {note}", since(self.now)));
     }
 
     /// The last events, for a failure.
