@@ -96,9 +96,9 @@ fn nothing_is_to_be_unwound() {
         budgets: Budgets::Rich,
         ..proportional_integral()
     });
-    let seen = plant.run(1.5, 60.0);
+    let overloaded = plant.run(1.5, 60.0);
     assert_eq!(
-        seen.last().map(|moment| moment.price),
+        overloaded.last().map(|moment| moment.price),
         Some(1.0),
         "nobody is kept away"
     );

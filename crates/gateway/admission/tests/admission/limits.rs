@@ -161,15 +161,19 @@ fn a_limit_recovers_within_10_s_of_half_an_hour_of_overload() {
             let name = format!("{}, {workers} workers, seed {seed}", limiter.name());
             let limit = crate::limit(limiter, least, 1000);
             let mut service = ServiceModel::seeded(limit, workers, 0.01, seed);
-            let seen = service.run(2.0, 1800.0);
-            assert!(seen.highest <= 80, "{name}: a limit of {}", seen.highest);
+            let overloaded = service.run(2.0, 1800.0);
+            assert!(
+                overloaded.highest <= 80,
+                "{name}: a limit of {}",
+                overloaded.highest
+            );
             service.run(0.5, 10.0);
-            let seen = service.run(0.5, 20.0);
-            let refused = seen.refused as f64 / (seen.refused + seen.served) as f64;
+            let relieved = service.run(0.5, 20.0);
+            let refused = relieved.refused as f64 / (relieved.refused + relieved.served) as f64;
             // One worker rejects some by chance: a limit of 8 blocks 0.2 % of such requests, a probe a fifth.
             assert!(refused < 0.03, "{name}: {refused} refused");
-            let seen = service.run(1.5, 20.0);
-            let goodput = seen.served as f64 / 20.0 / service.capacity();
+            let loaded = service.run(1.5, 20.0);
+            let goodput = loaded.served as f64 / 20.0 / service.capacity();
             assert!(goodput > 0.9, "{name}: {goodput} of the capacity");
         }
     }
