@@ -191,24 +191,33 @@ fn cached_replies_cost_no_cpu_time() {
     let better = (Some(Step::Brotli5), Reason::Affordable);
     assert_eq!(at_hand(Step::Zstd1, IDLE).decision(Policy::Ladder), better);
     // A cached result is not used if the client does not accept or want it.
-    let case = PolicyCase {
+    let gzip_only = PolicyCase {
         accept: Some("gzip"),
         ..at_hand(Step::Zstd1, spent)
     };
-    assert_eq!(case.decision(Policy::Threshold), (None, Reason::DemandHigh));
-    let case = PolicyCase {
+    assert_eq!(
+        gzip_only.decision(Policy::Threshold),
+        (None, Reason::DemandHigh)
+    );
+    let unwanted = PolicyCase {
         wish: Wish::Never,
         ..at_hand(Step::Zstd1, IDLE)
     };
-    assert_eq!(case.decision(Policy::Threshold), (None, Reason::Refused));
+    assert_eq!(
+        unwanted.decision(Policy::Threshold),
+        (None, Reason::Refused)
+    );
     assert_eq!(at_hand(Step::Zstd1, IDLE).decision(Policy::Never).0, None);
     // A Body alone is not cached.
-    let mut case = PolicyCase {
+    let mut body_alone = PolicyCase {
         form: Form::Body,
         ..at_hand(Step::Gzip1, spent)
     };
-    case.reply.media = Media::Soap;
-    assert_eq!(case.decision(Policy::Threshold), (None, Reason::DemandHigh));
+    body_alone.reply.media = Media::Soap;
+    assert_eq!(
+        body_alone.decision(Policy::Threshold),
+        (None, Reason::DemandHigh)
+    );
 }
 
 #[test]
