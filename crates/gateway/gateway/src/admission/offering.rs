@@ -23,13 +23,13 @@ pub(crate) struct Offering {
 impl Offering {
     /// Builds the offering from `prices`, with its files read.
     pub(crate) fn new(prices: &Prices) -> Result<Self, ResolveError> {
-        let qos = prices.promise.as_deref().map(|file| {
+        let stated = prices.promise.as_deref().map(|file| {
             promised(file).map_err(|reason| ResolveError::Promise {
                 file: file.to_owned(),
                 reason,
             })
         });
-        let qos = qos.transpose()?;
+        let qos = stated.transpose()?;
         let qos = qos.unwrap_or_default();
         let server = &qos.default.server;
         let promise = Promise {

@@ -134,25 +134,25 @@ impl TunnelCounters {
 
     pub(crate) fn encode(&self, out: &mut DescriptorEncoder) -> Result<(), Error> {
         let count = |counter: &AtomicU64| counter.load(Relaxed) as f64;
-        let rows = PROTOCOLS.iter().zip(&self.switches).flat_map(|(name, by)| {
+        let switches = PROTOCOLS.iter().zip(&self.switches).flat_map(|(name, by)| {
             let by = OUTCOMES.iter().zip(by);
             by.map(move |(outcome, n)| ([("protocol", *name), ("outcome", *outcome)], count(n)))
         });
-        let help = "Requests to switch protocols that were forwarded, by outcome";
-        counters(out, "switches", help, rows)?;
+        let switches_help = "Requests to switch protocols that were forwarded, by outcome";
+        counters(out, "switches", switches_help, switches)?;
         let ignored = SwitchObstacle::ALL.iter().zip(&self.ignored);
-        let rows = ignored.map(|(reason, n)| ([("reason", reason.name())], count(n)));
-        let help = "Requests whose switch of protocol was not forwarded, by reason";
-        counters(out, "switches_ignored", help, rows)?;
+        let ignored_by_reason = ignored.map(|(reason, n)| ([("reason", reason.name())], count(n)));
+        let ignored_help = "Requests whose switch of protocol was not forwarded, by reason";
+        counters(out, "switches_ignored", ignored_help, ignored_by_reason)?;
         let ended = TunnelEnd::ALL.iter().zip(&self.ended);
-        let rows = ended.map(|(end, n)| ([("reason", end.name())], count(n)));
-        let help = "Tunnels that have ended, by reason";
-        counters(out, "tunnels_ended", help, rows)?;
+        let ended_by_reason = ended.map(|(end, n)| ([("reason", end.name())], count(n)));
+        let ended_help = "Tunnels that have ended, by reason";
+        counters(out, "tunnels_ended", ended_help, ended_by_reason)?;
         let (to_upstream, to_client) = self.bytes();
-        let rows = [("upstream", to_upstream), ("client", to_client)];
-        let rows = rows.map(|(to, bytes)| ([("to", to)], bytes as f64));
-        counters(out, "tunnel_bytes", "Bytes in tunnels, by receiver", rows)?;
-        let help = "Tunnels open now";
-        gauge(out, "tunnels_open", help, self.open() as f64)
+        let bytes = [("upstream", to_upstream), ("client", to_client)]
+            .map(|(to, bytes)| ([("to", to)], bytes as f64));
+        counters(out, "tunnel_bytes", "Bytes in tunnels, by receiver", bytes)?;
+        let open_help = "Tunnels open now";
+        gauge(out, "tunnels_open", open_help, self.open() as f64)
     }
 }

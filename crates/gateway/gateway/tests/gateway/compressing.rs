@@ -212,8 +212,8 @@ fn a_wish_counts_wherever_it_is_said() {
     let silent = get(&gateway, "/", "");
     let all = Some("accept-encoding, prefer, save-data");
     assert_eq!(field(&silent.head, "vary"), all);
-    let silent = get(&gateway, "/", "Accept-Encoding: gzip\r\n");
-    assert_eq!(field(&silent.head, "compression-decision"), None);
+    let without_wish = get(&gateway, "/", "Accept-Encoding: gzip\r\n");
+    assert_eq!(field(&without_wish.head, "compression-decision"), None);
 }
 
 #[test]

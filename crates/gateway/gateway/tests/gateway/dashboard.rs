@@ -109,8 +109,8 @@ fn every_metric_of_the_dashboard_exists() {
             if kind == "counter" {
                 assert!(query.contains(&format!("rate({name}")), "{query}");
             }
-            let row = format!("| `{}` |", family.strip_prefix(PREFIX).unwrap());
-            let row = PAGE.lines().find(|line| line.starts_with(&row));
+            let row_start = format!("| `{}` |", family.strip_prefix(PREFIX).unwrap());
+            let row = PAGE.lines().find(|line| line.starts_with(&row_start));
             let row = row.unwrap_or_else(|| panic!("metrics.md has no row for {family}"));
             for label in labels.into_iter().chain(grouped(&query)) {
                 let is_known = label == "le"

@@ -16,7 +16,7 @@ fn the_example_shows_the_defaults() {
 
 #[test]
 fn the_example_can_be_used_with_every_key() {
-    let mut text = String::new();
+    let mut uncommented = String::new();
     for line in EXAMPLE.lines() {
         // A commented key is one word and an equals sign, or a table.
         let key = line.strip_prefix("# ").filter(|rest| {
@@ -25,11 +25,11 @@ fn the_example_can_be_used_with_every_key() {
                 || rest.starts_with("type = ")
                 || (rest.contains(" = ") && !word.contains(' '))
         });
-        text.push_str(key.unwrap_or(line));
-        text.push('\n');
+        uncommented.push_str(key.unwrap_or(line));
+        uncommented.push('\n');
     }
     // No configuration has the keys of two policies.
-    let text = text.replace("policy = \"none\"", "policy = \"prices\"");
+    let text = uncommented.replace("policy = \"none\"", "policy = \"prices\"");
     let text = text.replace("rate = \"500/s\"", "");
     let config = GatewayConfig::read(&text).unwrap();
     assert!(config.prices.is_some_and(|prices| prices.broker.is_some()));

@@ -165,9 +165,9 @@ fn a_silent_upstream_is_a_timeout_and_a_stalled_one_is_cut_off() {
         line.request();
         line.request();
     });
-    let gateway = start(config(&[silent.address], limits)).unwrap();
+    let behind_silent = start(config(&[silent.address], limits)).unwrap();
     let begin = Instant::now();
-    assert_eq!(get(&gateway, "/", "").status, 504);
+    assert_eq!(get(&behind_silent, "/", "").status, 504);
     assert!(begin.elapsed() >= Duration::from_secs(1));
 
     let stalled = TestOrigin::start(|line| {
@@ -175,8 +175,8 @@ fn a_silent_upstream_is_a_timeout_and_a_stalled_one_is_cut_off() {
         line.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
         line.request();
     });
-    let gateway = start(config(&[stalled.address], limits)).unwrap();
-    let reply = get(&gateway, "/", "");
+    let behind_stalled = start(config(&[stalled.address], limits)).unwrap();
+    let reply = get(&behind_stalled, "/", "");
     assert_eq!((&*reply.body, reply.whole), (&b"half"[..], false));
 
     // A full accept queue: the third handshake gets no answer.
@@ -188,8 +188,8 @@ fn a_silent_upstream_is_a_timeout_and_a_stalled_one_is_cut_off() {
             std::net::TcpStream::connect_timeout(&address, Duration::from_millis(100)).ok()
         })
         .collect();
-    let gateway = start(config(&[address], limits)).unwrap();
-    assert_eq!(get(&gateway, "/", "").status, 504);
+    let behind_full = start(config(&[address], limits)).unwrap();
+    assert_eq!(get(&behind_full, "/", "").status, 504);
 }
 
 #[test]

@@ -168,8 +168,8 @@ fn a_deadline_ends_a_call_in_every_phase() {
     run(async {
         let mut client = Http2Client::new(&gateway).await;
         let timeout = |value: &'static str| [GRPC, ("grpc-timeout", value)];
-        let reply = client.call("/", &timeout("0m"), MESSAGE).await.unwrap();
-        assert!(is_refusal(&reply, "4"), "{reply:?}");
+        let refused = client.call("/", &timeout("0m"), MESSAGE).await.unwrap();
+        assert!(is_refusal(&refused, "4"), "{refused:?}");
         assert_eq!(origin.request_count(), 0, "it is refused on arrival");
 
         let reply = client.call("/", &timeout("100m"), MESSAGE).await.unwrap();

@@ -252,8 +252,8 @@ fn paths_without_a_route_are_not_found() {
 #[test]
 fn the_number_of_fields_has_a_key() {
     let many = |count: usize| -> String { (0..count).map(|n| format!("X-{n}: {n}\r\n")).collect() };
-    let reply = OK.replacen("\r\n", &format!("\r\n{}", many(190)), 1);
-    let origin = TestOrigin::answering(reply);
+    let long_reply = OK.replacen("\r\n", &format!("\r\n{}", many(190)), 1);
+    let origin = TestOrigin::answering(long_reply);
     let limits = "[limits]\nfields = 200";
     let gateway = start(config(&[origin.address], limits)).unwrap();
     let reply = get(&gateway, "/", &many(190));

@@ -39,8 +39,8 @@ impl Collector for GatewayContext {
         upstreams(out, self)?;
         connections(out, &self.counters.snapshot())?;
         let redirected = [([], load(&metrics.redirected))];
-        let help = "Requests over plain HTTP redirected to HTTPS";
-        counters(out, "redirected", help, redirected)?;
+        let redirected_help = "Requests over plain HTTP redirected to HTTPS";
+        counters(out, "redirected", redirected_help, redirected)?;
         metrics.tunnels.encode(out)?;
         demand(out, self.estimate())?;
         admission(out, &self.admission)?;
@@ -63,10 +63,10 @@ impl Collector for GatewayContext {
             let help = "Requests traced, by whether the collector has their spans";
             counters(out, "traces", help, rows)?;
         }
-        let help = "From a request's head to its reply's";
-        times(out, "service_seconds", help, &metrics.service)?;
-        let help = "From asking an upstream to the head of its reply";
-        times(out, "upstream_seconds", help, &metrics.upstream)?;
+        let service_help = "From a request's head to its reply's";
+        times(out, "service_seconds", service_help, &metrics.service)?;
+        let upstream_help = "From asking an upstream to the head of its reply";
+        times(out, "upstream_seconds", upstream_help, &metrics.upstream)?;
         routes(out, self)?;
         offers::encode(out, &self.resolved())
     }
@@ -90,7 +90,7 @@ fn replies(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), 
 }
 
 fn decisions(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), Error> {
-    let rows = Wish::ALL.into_iter().flat_map(|wish| {
+    let decisions = Wish::ALL.into_iter().flat_map(|wish| {
         let by_reason = REASONS
             .iter()
             .zip(&metrics.compression.decisions[wish as usize]);
@@ -108,26 +108,41 @@ fn decisions(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<()
             (labels, load(count))
         })
     });
-    let help = "Replies, by the client's wish, what was decided, and why";
-    counters(out, "decisions", help, rows.filter(|(_, n)| *n > 0.0))?;
+    let decisions_help = "Replies, by the client's wish, what was decided, and why";
+    counters(
+        out,
+        "decisions",
+        decisions_help,
+        decisions.filter(|(_, n)| *n > 0.0),
+    )?;
 
     let by_reason = REASONS.iter().zip(&metrics.compression.would_compress);
-    let rows = by_reason.map(|(reason, n)| ([("reason", reason.name())], load(n)));
-    let help = "Replies that a dry run left plain and would be compressed, by reason";
-    counters(out, "would_compress", help, rows.filter(|(_, n)| *n > 0.0))?;
+    let dry_decisions = by_reason.map(|(reason, n)| ([("reason", reason.name())], load(n)));
+    let dry_decisions_help = "Replies that a dry run left plain and would be compressed, by reason";
+    counters(
+        out,
+        "would_compress",
+        dry_decisions_help,
+        dry_decisions.filter(|(_, n)| *n > 0.0),
+    )?;
 
     let origins = Origin::ALL.iter().zip(&metrics.compression.origins);
-    let rows = origins.map(|(origin, n)| ([("origin", origin.name())], load(n)));
-    counters(out, "wishes", "Wishes, by where they were stated", rows)?;
+    let wishes = origins.map(|(origin, n)| ([("origin", origin.name())], load(n)));
+    counters(out, "wishes", "Wishes, by where they were stated", wishes)?;
 
     let unread = UNREAD.iter().zip(&metrics.unread);
-    let rows = unread.map(|(field, n)| ([("field", *field)], load(n)));
-    let help = "Fields in which something could not be read or believed";
-    counters(out, "fields_unread", help, rows)?;
+    let unread_fields = unread.map(|(field, n)| ([("field", *field)], load(n)));
+    let unread_help = "Fields in which something could not be read or believed";
+    counters(out, "fields_unread", unread_help, unread_fields)?;
 
     let scans = ScanResult::NAMES.iter().zip(&metrics.scans);
-    let rows = scans.map(|(name, n)| ([("outcome", *name)], load(n)));
-    counters(out, "soap_scans", "SOAP headers read, by outcome", rows)
+    let scan_results = scans.map(|(name, n)| ([("outcome", *name)], load(n)));
+    counters(
+        out,
+        "soap_scans",
+        "SOAP headers read, by outcome",
+        scan_results,
+    )
 }
 
 fn compression(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), Error> {
@@ -241,50 +256,65 @@ fn connections(out: &mut DescriptorEncoder, snapshot: &Snapshot) -> Result<(), E
 }
 
 fn demand(out: &mut DescriptorEncoder, estimate: LoadEstimate) -> Result<(), Error> {
-    let help = "Busy share of what is protected, smoothed";
-    gauge(out, "busy_ratio", help, estimate.busy.into())?;
+    let busy_help = "Busy share of what is protected, smoothed";
+    gauge(out, "busy_ratio", busy_help, estimate.busy.into())?;
     let is_high = f64::from(u8::from(estimate.is_high));
     gauge(out, "demand_high", "Whether demand is high", is_high)?;
-    let help = "Whether demand is known: nothing optional is compressed where it is not";
+    let known_help = "Whether demand is known: nothing optional is compressed where it is not";
     let is_known = f64::from(u8::from(estimate.is_known));
-    gauge(out, "demand_known", help, is_known)?;
-    let help = "Processors that optional compression may take";
-    gauge(out, "allowance_ratio", help, estimate.allowance.into())
+    gauge(out, "demand_known", known_help, is_known)?;
+    let allowance_help = "Processors that optional compression may take";
+    gauge(
+        out,
+        "allowance_ratio",
+        allowance_help,
+        estimate.allowance.into(),
+    )
 }
 
 fn admission(out: &mut DescriptorEncoder, admission: &Admission) -> Result<(), Error> {
     let counts = admission.counters();
-    let rows = |(label, count): (&'static str, u64)| ([("by", label)], count as f64);
-    let help = "Requests let in, by ground";
-    counters(out, "entered", help, counts.by_ground().map(rows))?;
-    let rows = |(label, count): (&'static str, u64)| ([("reason", label)], count as f64);
-    let help = "Requests not let in, by reason";
-    counters(out, "turned_away", help, counts.by_reason().map(rows))?;
-    let help = "Requests let in by a dry run that would not be, by reason";
+    let ground_rows = |(label, count): (&'static str, u64)| ([("by", label)], count as f64);
+    let entered_help = "Requests let in, by ground";
+    counters(
+        out,
+        "entered",
+        entered_help,
+        counts.by_ground().map(ground_rows),
+    )?;
+    let reason_rows = |(label, count): (&'static str, u64)| ([("reason", label)], count as f64);
+    let reasons_help = "Requests not let in, by reason";
+    counters(
+        out,
+        "turned_away",
+        reasons_help,
+        counts.by_reason().map(reason_rows),
+    )?;
+    let dry_reasons_help = "Requests let in by a dry run that would not be, by reason";
     counters(
         out,
         "would_turn_away",
-        help,
-        counts.by_dry_reason().map(rows),
+        dry_reasons_help,
+        counts.by_dry_reason().map(reason_rows),
     )?;
-    let rows = |(label, count): (&'static str, u64)| ([("outcome", label)], count as f64);
-    let help = "Publications of the offers at the broker, by outcome";
+    let outcome_rows = |(label, count): (&'static str, u64)| ([("outcome", label)], count as f64);
+    let published_help = "Publications of the offers at the broker, by outcome";
     counters(
         out,
         "offers_published",
-        help,
-        counts.publications().map(rows),
+        published_help,
+        counts.publications().map(outcome_rows),
     )?;
     let shown = admission.snapshot();
-    let help = "Requests let in and not answered yet";
-    gauge(out, "in_service", help, shown.in_service.into())?;
+    let in_service_help = "Requests let in and not answered yet";
+    gauge(out, "in_service", in_service_help, shown.in_service.into())?;
     tiers::encode(out, &shown)?;
     let Some(price) = shown.price else {
         return Ok(());
     };
     gauge(out, "price", "What a request costs now", price.amount)?;
-    let help = "Requests per second promised by quotes that hold";
-    gauge(out, "quoted_per_second", help, price.quoted)?;
+    let quoted_help = "Requests per second promised by quotes that hold";
+    gauge(out, "quoted_per_second", quoted_help, price.quoted)?;
     let turns = [([], price.turns as f64)];
     counters(out, "price_turns", "How often the price has turned", turns)?;
     promises::encode(out, admission)

@@ -44,15 +44,15 @@ fn routes(out: &mut DescriptorEncoder, shown: &[Shown<'_>]) -> Result<(), Error>
         let with_offers = shown.iter();
         with_offers.filter_map(|shown| Some((shown.route.label, shown.route.offers?)))
     };
-    let rows = offers().flat_map(|(label, offers)| {
+    let decisions = offers().flat_map(|(label, offers)| {
         let counts = DECISIONS.iter().zip(&offers.counters.decisions);
         counts.map(move |(decision, count)| {
             ([("route", label), ("decision", *decision)], load(count))
         })
     });
-    let help = "Requests of routes with offers, by the decision about their offer";
-    counters(out, "offer_decisions", help, rows)?;
-    let rows = shown.iter().flat_map(|shown| {
+    let decisions_help = "Requests of routes with offers, by the decision about their offer";
+    counters(out, "offer_decisions", decisions_help, decisions)?;
+    let states = shown.iter().flat_map(|shown| {
         OffersState::ALL.map(|state| {
             let is_in = f64::from(u8::from(shown.published.state == state));
             (
@@ -61,35 +61,36 @@ fn routes(out: &mut DescriptorEncoder, shown: &[Shown<'_>]) -> Result<(), Error>
             )
         })
     });
-    let help = "1 for the validity of the offers: waiting, current, held without a broker, lapsed";
-    gauges(out, "offers_state", help, rows)?;
-    let rows = shown.iter().map(|shown| {
+    let states_help =
+        "1 for the validity of the offers: waiting, current, held without a broker, lapsed";
+    gauges(out, "offers_state", states_help, states)?;
+    let counts = shown.iter().map(|shown| {
         let count = shown.published.table.offers().len();
         ([("route", shown.route.label)], count as f64)
     });
-    gauges(out, "offers", "Offers in use", rows)?;
-    let rows = offers().flat_map(|(label, offers)| {
+    gauges(out, "offers", "Offers in use", counts)?;
+    let excluded = offers().flat_map(|(label, offers)| {
         offers
             .excluded()
             .map(|(reason, count)| ([("route", label), ("reason", reason.name())], count as f64))
     });
-    let help = "Offers of the type that cannot be used, by reason";
-    gauges(out, "offers_excluded", help, rows)?;
-    let rows = offers().flat_map(|(label, offers)| {
+    let excluded_help = "Offers of the type that cannot be used, by reason";
+    gauges(out, "offers_excluded", excluded_help, excluded)?;
+    let reports = offers().flat_map(|(label, offers)| {
         let [taken, failed] = &offers.counters.reports;
         [("taken", taken), ("failed", failed)]
             .map(|(outcome, count)| ([("route", label), ("outcome", outcome)], load(count)))
     });
-    let help = "Reports of measurements to the broker, by outcome";
-    counters(out, "offer_reports", help, rows)
+    let reports_help = "Reports of measurements to the broker, by outcome";
+    counters(out, "offer_reports", reports_help, reports)
 }
 
 fn classes(out: &mut DescriptorEncoder, shown: &[Shown<'_>]) -> Result<(), Error> {
     let each = || shown.iter().flat_map(used_classes);
-    let rows = each().map(|(labels, offer)| (labels, load(&offer.data.class.requests)));
-    let help = "Requests sent to the offers of a class";
-    counters(out, "offer_class_requests", help, rows)?;
-    let rows = each().flat_map(|(labels, offer)| {
+    let requests = each().map(|(labels, offer)| (labels, load(&offer.data.class.requests)));
+    let requests_help = "Requests sent to the offers of a class";
+    counters(out, "offer_class_requests", requests_help, requests)?;
+    let passed_over = each().flat_map(|(labels, offer)| {
         let [route, provider, name, endpoint] = labels;
         PassReason::ALL.into_iter().filter_map(move |reason| {
             let count = load(&offer.data.class.passed[reason as usize]);
@@ -97,9 +98,15 @@ fn classes(out: &mut DescriptorEncoder, shown: &[Shown<'_>]) -> Result<(), Error
             (count > 0.0).then_some((labels, count))
         })
     });
-    let help = "Decisions that name a class among the cheapest that they passed over, by reason";
-    counters(out, "offer_class_passed_over", help, rows)?;
-    let rows = each().flat_map(|(labels, offer)| {
+    let passed_over_help =
+        "Decisions that name a class among the cheapest that they passed over, by reason";
+    counters(
+        out,
+        "offer_class_passed_over",
+        passed_over_help,
+        passed_over,
+    )?;
+    let seconds = each().flat_map(|(labels, offer)| {
         let [route, provider, name, endpoint] = labels;
         let times = [("0.5", offer.measured.p50), ("0.99", offer.measured.p99)];
         times.map(|(quantile, time)| {
@@ -113,11 +120,12 @@ fn classes(out: &mut DescriptorEncoder, shown: &[Shown<'_>]) -> Result<(), Error
             )
         })
     });
-    let help = "Measured response times of a class in the window; infinite if it is a failure";
-    gauges(out, "offer_class_seconds", help, rows)?;
-    let rows = each().map(|(labels, offer)| (labels, 1.0 - offer.measured.success()));
-    let help = "Measured share of failed requests of a class in the window";
-    gauges(out, "offer_class_failures", help, rows)
+    let seconds_help =
+        "Measured response times of a class in the window; infinite if it is a failure";
+    gauges(out, "offer_class_seconds", seconds_help, seconds)?;
+    let failures = each().map(|(labels, offer)| (labels, 1.0 - offer.measured.success()));
+    let failures_help = "Measured share of failed requests of a class in the window";
+    gauges(out, "offer_class_failures", failures_help, failures)
 }
 
 /// The classes of a route that got requests, with one offer of each.

@@ -22,15 +22,15 @@ pub(super) fn encode(out: &mut DescriptorEncoder, admission: &Admission) -> Resu
         let offer = ("offer", &*watched.offer);
         by.map(|(delivery, count)| ([offer, ("delivery", delivery)], count as f64))
     });
-    let help = "Requests on each offer, by what was delivered";
-    counters(out, "offer_requests", help, deliveries)?;
+    let deliveries_help = "Requests on each offer, by what was delivered";
+    counters(out, "offer_requests", deliveries_help, deliveries)?;
 
     let times = offers.iter().map(|watched| {
         let seconds = watched.ever.time.as_secs_f64();
         ([("offer", &*watched.offer)], seconds)
     });
-    let help = "What requests on each offer took that were answered well";
-    counters(out, "offer_processing_seconds", help, times)?;
+    let times_help = "What requests on each offer took that were answered well";
+    counters(out, "offer_processing_seconds", times_help, times)?;
 
     let most = admission.promise().processing_time;
     let judged = || {
@@ -46,8 +46,8 @@ pub(super) fn encode(out: &mut DescriptorEncoder, admission: &Admission) -> Resu
         let most = most.filter(|_| is_time).map(|most| most.as_secs_f64());
         Some((labels, most.unwrap_or(least)))
     });
-    let help = "What each offer promises: seconds, requests per second, shares";
-    gauges(out, "offer_promised", help, promised)?;
+    let promised_help = "What each offer promises: seconds, requests per second, shares";
+    gauges(out, "offer_promised", promised_help, promised)?;
 
     let verdicts = judged().filter_map(|(labels, judged)| {
         let verdict = match judged.verdict? {
@@ -57,15 +57,15 @@ pub(super) fn encode(out: &mut DescriptorEncoder, admission: &Admission) -> Resu
         };
         Some((labels, verdict))
     });
-    let help = "Whether that was kept in the last minutes: 1, -1 if it was broken, 0 if too little was seen";
-    gauges(out, "offer_verdict", help, verdicts)?;
+    let verdicts_help = "Whether that was kept in the last minutes: 1, -1 if it was broken, 0 if too little was seen";
+    gauges(out, "offer_verdict", verdicts_help, verdicts)?;
 
     let let_down = offers
         .iter()
         .map(|watched| ([("offer", &*watched.offer)], watched.let_down as f64));
-    let help = "Clients to whom a promise was broken in the last minutes";
-    gauges(out, "offer_clients_let_down", help, let_down)?;
-    let help = "Requests and offers that were too many to be watched";
+    let let_down_help = "Clients to whom a promise was broken in the last minutes";
+    gauges(out, "offer_clients_let_down", let_down_help, let_down)?;
+    let unwatched_help = "Requests and offers that were too many to be watched";
     let unwatched = [([], admission.unwatched() as f64)];
-    counters(out, "unwatched", help, unwatched)
+    counters(out, "unwatched", unwatched_help, unwatched)
 }

@@ -22,15 +22,16 @@ fn services(out: &mut DescriptorEncoder, shown: &AdmissionSnapshot) -> Result<()
             .iter()
             .filter(|service| service.limit.is_some())
     };
-    let help = "Requests in service, by service";
+    let in_service_help = "Requests in service, by service";
     let in_service = limited().map(|service| (named(service), service.in_service.into()));
-    gauges(out, "service_in_service", help, in_service)?;
-    let help = "Limit on the requests in service, by service";
+    gauges(out, "service_in_service", in_service_help, in_service)?;
+    let limits_help = "Limit on the requests in service, by service";
     let limits = limited().map(|service| (named(service), service.limit.unwrap_or(0).into()));
-    gauges(out, "service_limit", help, limits)?;
-    let help = "Requests in service that hang, by service: at most half of the limit leaves it";
+    gauges(out, "service_limit", limits_help, limits)?;
+    let hanging_help =
+        "Requests in service that hang, by service: at most half of the limit leaves it";
     let hanging = limited().map(|service| (named(service), service.hanging.into()));
-    gauges(out, "service_hanging", help, hanging)
+    gauges(out, "service_hanging", hanging_help, hanging)
 }
 
 fn tiers(out: &mut DescriptorEncoder, shown: &AdmissionSnapshot) -> Result<(), Error> {
@@ -40,33 +41,44 @@ fn tiers(out: &mut DescriptorEncoder, shown: &AdmissionSnapshot) -> Result<(), E
             .iter()
             .flat_map(move |service| rows(service, value))
     };
-    let help = "Admitted requests, by service and tier";
+    let admitted_help = "Admitted requests, by service and tier";
     counters(
         out,
         "tier_admitted",
-        help,
+        admitted_help,
         tiers(|tier| tier.admitted as f64),
     )?;
-    let help = "Rejected requests, by service and tier";
+    let rejected_help = "Rejected requests, by service and tier";
     counters(
         out,
         "tier_rejected",
-        help,
+        rejected_help,
         tiers(|tier| tier.rejected as f64),
     )?;
-    let help = "Admitted requests that had waited for a slot of the limit, by service and tier";
-    counters(out, "tier_waited", help, tiers(|tier| tier.waited as f64))?;
-    let help = "Total time for which they had waited";
-    counters(out, "tier_wait_seconds", help, tiers(|tier| tier.wait))?;
-    let help = "Requests in service, by service and tier";
+    let waited_help =
+        "Admitted requests that had waited for a slot of the limit, by service and tier";
+    counters(
+        out,
+        "tier_waited",
+        waited_help,
+        tiers(|tier| tier.waited as f64),
+    )?;
+    let wait_help = "Total time for which they had waited";
+    counters(out, "tier_wait_seconds", wait_help, tiers(|tier| tier.wait))?;
+    let tier_in_service_help = "Requests in service, by service and tier";
     gauges(
         out,
         "tier_in_service",
-        help,
+        tier_in_service_help,
         tiers(|tier| tier.in_service.into()),
     )?;
-    let help = "Requests that wait for a slot of the limit, by service and tier";
-    gauges(out, "tier_waiting", help, tiers(|tier| tier.waiting as f64))
+    let waiting_help = "Requests that wait for a slot of the limit, by service and tier";
+    gauges(
+        out,
+        "tier_waiting",
+        waiting_help,
+        tiers(|tier| tier.waiting as f64),
+    )
 }
 
 fn named(service: &ServiceReading) -> [(&'static str, &str); 1] {
