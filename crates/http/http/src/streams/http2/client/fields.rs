@@ -59,11 +59,11 @@ impl Http2StreamClient {
             return self.decoder.skip(block).map_err(compression_error);
         };
         let kind = stream.reply.next_block();
-        let head = match kind {
+        let decoded = match kind {
             BlockKind::Head => self.decoder.head(block, stream.token, sink),
             BlockKind::Trailers => self.decoder.trailers(block, stream.token, sink),
         };
-        let head = head.map_err(compression_error)?;
+        let head = decoded.map_err(compression_error)?;
         let head = head.map_err(StreamFault::from);
         let applied = head.and_then(|head| apply(stream, kind, end_stream, head));
         let is_interim = |head: ReplyHead| kind == BlockKind::Head && head.is_interim();
