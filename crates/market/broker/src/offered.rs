@@ -63,8 +63,8 @@ pub(crate) fn check(registry: &Registry, offers: &[Offer]) -> Result<(), String>
 /// Number of offers that differ between `offers` and the index, for this provider and type.
 pub(crate) fn differing(registry: &Registry, group: &OfferGroup, offers: &[Offer]) -> usize {
     let current = registry.read();
-    let own = current.index.offers(&group.kind);
-    let own = own.filter(|found| found.provider == group.provider);
+    let of_type = current.index.offers(&group.kind);
+    let own = of_type.filter(|found| found.provider == group.provider);
     let mut own: HashMap<String, Offer> = own
         .map(|found| (found.offer.name.clone(), found.offer))
         .collect();

@@ -52,23 +52,23 @@ fn requests(out: &mut DescriptorEncoder, metrics: &BrokerMetrics) -> Result<(), 
     let load = |counter: &AtomicU64| counter.load(Relaxed) as f64;
     let replies = CLASSES.iter().zip(&metrics.replies);
     let replies = replies.map(|(class, count)| ([("answer", *class)], load(count)));
-    let help = "Replies, by kind: refused is 4xx, failed 5xx";
-    counters(out, "replies", help, replies)?;
+    let replies_help = "Replies, by kind: refused is 4xx, failed 5xx";
+    counters(out, "replies", replies_help, replies)?;
     let answers = [
         ([("answer", "offer")], load(&metrics.found)),
         ([("answer", "none")], load(&metrics.none_adequate)),
     ];
-    let help = "Questions for the best offer, by answer";
-    counters(out, "questions", help, answers)?;
+    let questions_help = "Questions for the best offer, by answer";
+    counters(out, "questions", questions_help, answers)?;
     let fetched = [
         ([("outcome", "ok")], load(&metrics.fetched)),
         ([("outcome", "failed")], load(&metrics.not_fetched)),
     ];
-    let help = "Sources of offers fetched, by outcome";
-    counters(out, "fetches", help, fetched)?;
+    let fetches_help = "Sources of offers fetched, by outcome";
+    counters(out, "fetches", fetches_help, fetched)?;
     let refused = [([], load(&metrics.refused_tokens))];
-    let help = "Requests to publish without a valid token";
-    counters(out, "refused_tokens", help, refused)
+    let tokens_help = "Requests to publish without a valid token";
+    counters(out, "refused_tokens", tokens_help, refused)
 }
 
 fn index(out: &mut DescriptorEncoder, registry: &Registry) -> Result<(), Error> {
@@ -120,19 +120,20 @@ fn directory(out: &mut DescriptorEncoder, directory: &Directory) -> Result<(), E
         ([("outcome", "ok")], states.rounds.0 as f64),
         ([("outcome", "failed")], states.rounds.1 as f64),
     ];
-    let help = "Rounds of questions to the registry of services, by outcome";
-    counters(out, "uddi_rounds", help, rounds)?;
+    let rounds_help = "Rounds of questions to the registry of services, by outcome";
+    counters(out, "uddi_rounds", rounds_help, rounds)?;
     let services = states.services;
     let services = services.map(|(state, count)| ([("state", state)], count as f64));
-    let help = "Services that the registry names for the types asked for, by what becomes of them";
-    gauges(out, "uddi_services", help, services)?;
-    let help = "Providers that the registry names as trusted";
-    gauge(out, "uddi_providers", help, states.trusted as f64)?;
+    let services_help =
+        "Services that the registry names for the types asked for, by what becomes of them";
+    gauges(out, "uddi_services", services_help, services)?;
+    let providers_help = "Providers that the registry names as trusted";
+    gauge(out, "uddi_providers", providers_help, states.trusted as f64)?;
     let refused = [([], states.refused as f64)];
-    let help = "Types that clients asked about beyond what the registry is asked for";
-    counters(out, "uddi_refused_types", help, refused)?;
+    let refused_help = "Types that clients asked about beyond what the registry is asked for";
+    counters(out, "uddi_refused_types", refused_help, refused)?;
     // No age before the first complete answer.
     let age = states.age.map(|age| ([], age.as_secs_f64()));
-    let help = "How long ago the registry has told all there is";
-    gauges(out, "uddi_age_seconds", help, age)
+    let age_help = "How long ago the registry has told all there is";
+    gauges(out, "uddi_age_seconds", age_help, age)
 }

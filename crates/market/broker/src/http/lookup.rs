@@ -123,9 +123,9 @@ impl BrokerHandler {
     /// Returns the current state of one offer.
     pub(super) fn get(&self, key: &OfferKey) -> Result<BrokerReply, ProblemDetails> {
         let current = self.context.registry.read();
-        let offer = current.index.get(&key.kind, &key.provider, &key.name);
-        let offer = offer.filter(|offer| offer.expires > Timestamp::now());
-        let offer = offer.ok_or_else(|| ProblemDetails::not_found("there is no such offer"))?;
+        let found = current.index.get(&key.kind, &key.provider, &key.name);
+        let found = found.filter(|offer| offer.expires > Timestamp::now());
+        let offer = found.ok_or_else(|| ProblemDetails::not_found("there is no such offer"))?;
         Ok(
             BrokerReply::serialized(&offer)
                 .with(header::ETAG, &Tag::from_offer(&offer).to_string()),

@@ -226,7 +226,7 @@ fn promised(info: &Info, operation: &str, promises: &mut Vec<String>) {
     } = info;
     let custom = server.custom.iter();
     let custom = custom.map(|custom| format!("{} {}", clipped(&custom.name), custom.value.get()));
-    let values = [
+    let server_values = [
         server
             .processing_time
             .map(|time| format!("processing time at most {time}")),
@@ -240,7 +240,7 @@ fn promised(info: &Info, operation: &str, promises: &mut Vec<String>) {
             .availability
             .map(|share| format!("availability {share}")),
     ];
-    let values = values.into_iter().flatten().chain(custom);
+    let server_values = server_values.into_iter().flatten().chain(custom);
     let priorities = [
         ("delay", transport.delay),
         ("jitter", transport.jitter),
@@ -255,7 +255,7 @@ fn promised(info: &Info, operation: &str, promises: &mut Vec<String>) {
         own.map(|custom| format!("{} priority {}", clipped(&custom.name), custom.value.get()));
     let groups = security.iter().flat_map(|group| &group.protocols);
     let protocols = groups.map(|protocol| clipped(&protocol.name));
-    let values = values.chain(priorities).chain(own).chain(protocols);
+    let values = server_values.chain(priorities).chain(own).chain(protocols);
     promises.extend(values.map(|value| format!("{operation}{value}")));
 }
 

@@ -104,12 +104,12 @@ impl<'c> DocumentChoice<'c> {
             endpoint: Some(endpoint.to_owned()),
             of_type,
         };
-        let own = match overview {
+        let description = match overview {
             Some(url) => RemoteDocument::new(url),
             // Default: the service's own description.
             None => address.relative("?wsdl"),
         };
-        let own = own.ok().filter(|own| is_allowed(own, self.from));
+        let own = description.ok().filter(|own| is_allowed(own, self.from));
         let own = own.map(|own| document_url(own, false));
         let described = self.described.clone().filter(|_| overview.is_none());
         let described = described.map(|described| document_url(described, true));

@@ -126,8 +126,8 @@ impl StoreWriter {
         store.listen(Box::new(move || drop(wake.try_send(Job::Look))))?;
         let mut writer = WriterThread::new(store, registry, jobs, keep, limits);
         writer.begin()?;
-        let thread = std::thread::Builder::new().name("store-writer".to_owned());
-        let thread = thread.spawn(move || writer.run());
+        let builder = std::thread::Builder::new().name("store-writer".to_owned());
+        let thread = builder.spawn(move || writer.run());
         let thread = thread.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let permits = Arc::new(Semaphore::new(OFFERS));
         let writer = Self {

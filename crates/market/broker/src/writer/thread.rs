@@ -174,8 +174,8 @@ impl WriterThread {
     /// Stores the writes that the limits admit.
     fn commit(&mut self, writes: Vec<Write>) -> Result<Vec<WriteOutcome>, StoreError> {
         let refused = self.check_limits(&writes);
-        let admitted = writes.into_iter().zip(&refused);
-        let admitted = admitted.filter(|(_, refused)| refused.is_none());
+        let checked = writes.into_iter().zip(&refused);
+        let admitted = checked.filter(|(_, refused)| refused.is_none());
         let admitted: Vec<Write> = admitted.map(|(write, _)| write).collect();
         let mut done = match &*admitted {
             [] => Vec::new(),

@@ -43,22 +43,22 @@ fn limits_are_refused_by_name_and_existing_offers_may_change() {
     for name in ["Good", "Better"] {
         assert_eq!(shop.put(&offer(name, 30, 200)).status, 201);
     }
-    let refused = shop.put(&offer("Best", 30, 200));
-    assert_eq!(refused.status, 507);
-    assert!(detail(&refused).contains("limits.per_provider"));
+    let beyond_provider = shop.put(&offer("Best", 30, 200));
+    assert_eq!(beyond_provider.status, 507);
+    assert!(detail(&beyond_provider).contains("limits.per_provider"));
     assert_eq!(shop.put(&offer("Good", 29, 100)).status, 204);
     let all = serde_json::json!({ "offers": [offer("One", 1, 1), offer("Two", 2, 2)] });
     let reply = shop.send("PUT", "/v1/offers/books/ada", &[], &all.to_string());
     assert_eq!(reply.status, 200, "{}", reply.body);
 
     assert_eq!(put("books", "Good").status, 201);
-    let refused = put("books", "Better");
-    assert_eq!(refused.status, 507);
-    assert!(detail(&refused).contains("limits.per_type"));
+    let beyond_type = put("books", "Better");
+    assert_eq!(beyond_type.status, 507);
+    assert!(detail(&beyond_type).contains("limits.per_type"));
     assert_eq!(put("films", "Good").status, 201);
     let eve = format!("Authorization: Bearer {}", token(&shop.store, "eve"));
     let body = serde_json::to_string(&offer("Good", 20, 200)).unwrap();
-    let refused = loop {
+    let beyond_total = loop {
         let path = "/v1/offers/music/eve/Good";
         let reply = send(shop.broker.addr, "PUT", path, &[&eve], &body);
         if reply.status != 401 {
@@ -66,8 +66,8 @@ fn limits_are_refused_by_name_and_existing_offers_may_change() {
         }
         std::thread::sleep(Duration::from_millis(50));
     };
-    assert_eq!(refused.status, 507);
-    assert!(detail(&refused).contains("limits.offers"));
+    assert_eq!(beyond_total.status, 507);
+    assert!(detail(&beyond_total).contains("limits.offers"));
 }
 
 #[test]

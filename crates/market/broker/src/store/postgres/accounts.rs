@@ -280,8 +280,8 @@ impl Session {
             .iter()
             .map(|charge| &*charge.account)
             .collect();
-        let found = client.query(&statements.account, &[&names]).await?;
-        let found = found.iter().map(account);
+        let rows = client.query(&statements.account, &[&names]).await?;
+        let found = rows.iter().map(account);
         let found: Vec<StoredAccount> = found.collect::<Result<_, _>>()?;
         let mut accounts: BTreeMap<String, StoredAccount> = found
             .into_iter()

@@ -153,8 +153,8 @@ impl Store for Sqlite {
         let last = last(&transaction)?;
         let sql = "SELECT number, at, token, kind, provider, name, body FROM changes
                    WHERE number > ?1 ORDER BY number LIMIT ?2";
-        let mut behind = transaction.prepare_cached(sql)?;
-        let behind = behind.query_map(params![number as i64, limit as i64], entry)?;
+        let mut statement = transaction.prepare_cached(sql)?;
+        let behind = statement.query_map(params![number as i64, limit as i64], entry)?;
         let behind: Vec<LogEntry> = behind.collect::<Result<_, _>>()?;
         Ok(row::log(number, last, behind))
     }
@@ -162,8 +162,8 @@ impl Store for Sqlite {
     fn audit(&mut self, limit: usize) -> Result<Vec<(u64, OfferChange)>, StoreError> {
         let sql = "SELECT number, at, token, kind, provider, name, body FROM changes
                    ORDER BY number DESC LIMIT ?1";
-        let mut newest = self.connection.prepare_cached(sql)?;
-        let newest = newest.query_map([limit as i64], entry)?;
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let newest = statement.query_map([limit as i64], entry)?;
         let newest: Vec<LogEntry> = newest.collect::<Result<_, _>>()?;
         Ok(newest.into_iter().map(LogEntry::audited).collect())
     }
