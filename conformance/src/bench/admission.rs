@@ -19,8 +19,8 @@ pub(crate) fn admission(bench: &Bench) -> Outcome<Vec<Figure>> {
         "conformance/programs/proxies/requirements.txt",
     )?;
     let envoy = python.parent().map(std::path::Path::to_path_buf);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = envoy.into_iter().chain(std::env::split_paths(&path));
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let folders = envoy.into_iter().chain(std::env::split_paths(&inherited));
     let path =
         std::env::join_paths(folders).map_err(|error| TaskError::Failed(error.to_string()))?;
     let path = path.to_string_lossy();

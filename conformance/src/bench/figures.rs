@@ -50,8 +50,8 @@ type Reader = fn(&str, &str) -> Result<Vec<Figure>, String>;
 /// The claims in a figure's `checks.json`. A figure without claims has no target.
 fn judged(figure: &str, checks: &str) -> Result<Vec<Figure>, String> {
     let checks: Vec<Value> = serde_json::from_str(checks).map_err(|error| error.to_string())?;
-    let claims = checks.iter().filter(|check| check["kind"] != "instrument");
-    let claims = claims.map(|check| {
+    let asserted = checks.iter().filter(|check| check["kind"] != "instrument");
+    let claims = asserted.map(|check| {
         let sentence = check["sentence"].as_str().unwrap_or_default();
         Figure::sentence(format!("{figure}: {sentence}"))
             .target("as it says", check["holds"] == true)

@@ -125,14 +125,14 @@ fn streams(site: &Site, server: &LoggedServer, common: &[&str]) -> Outcome<()> {
     })?;
     // A stream that ends with an error after its messages.
     let failing = "{\"count\": 2, \"status\": 10}";
-    let report = load(site, common, "List", &["--message", failing])?;
-    report.expect_all("grpc-error")?;
+    let failed = load(site, common, "List", &["--message", failing])?;
+    failed.expect_all("grpc-error")?;
     let lines = "{\"text\": \"a\"} {\"text\": \"b\"}\n{}";
-    let report = load(site, common, "Collect", &["--message", lines])?;
-    report.expect_all("ok")?;
+    let collected = load(site, common, "Collect", &["--message", lines])?;
+    collected.expect_all("ok")?;
     let calls = server.calls("Collect")?;
-    check(calls.len() as u64 == report.intended()?, || {
-        report.outcomes()
+    check(calls.len() as u64 == collected.intended()?, || {
+        collected.outcomes()
     })?;
     let is_whole = |call: &Value| call["texts"] == serde_json::json!(["a", "b", ""]);
     check(calls.iter().all(is_whole), || {

@@ -133,8 +133,8 @@ fn die(
 
 /// A moment of a run by its number: SplitMix64 (Steele, Lea, Flood 2014).
 fn moment(number: u64) -> Duration {
-    let z = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let state = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     Duration::from_millis((z ^ (z >> 31)) % LAST)
 }

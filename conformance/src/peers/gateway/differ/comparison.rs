@@ -42,8 +42,10 @@ impl ComparedCase {
     /// The readings of all programs in a line.
     pub(super) fn line(&self) -> String {
         let shown = |reading: &CaseReading| reading.clone().unwrap_or_else(|| "stopped".to_owned());
-        let others = self.others.iter();
-        let others = others.map(|(name, other)| format!(", {name} {}", shown(other)));
+        let others = self
+            .others
+            .iter()
+            .map(|(name, other)| format!(", {name} {}", shown(other)));
         let others: String = others.collect();
         format!("{}: posthaste {}{others}", self.about, shown(&self.ours))
     }

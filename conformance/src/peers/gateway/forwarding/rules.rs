@@ -406,8 +406,8 @@ fn make_http2(message: &mut Message, exchange: &FormExchange<'_>) {
 
 fn drop_unannounced(message: &mut Message, _: &FormExchange<'_>) {
     if message.protocol == Protocol::Http1 {
-        let names = message.lines("trailer").map(FieldLine::value);
-        let names = names.flat_map(|names| names.split(|byte| *byte == b','));
+        let values = message.lines("trailer").map(FieldLine::value);
+        let names = values.flat_map(|value| value.split(|byte| *byte == b','));
         let names: Vec<_> = names
             .map(|name| name.trim_ascii().to_ascii_lowercase())
             .collect();
