@@ -49,8 +49,8 @@ pub fn trace(input: &[u8]) {
 pub(crate) fn seen(network: &mut Network<Flow, Vec<u8>>) -> Vec<PacketRecord> {
     let next = || {
         let (direction, connection, flow, passage) = network.pop(Instant::FAR_FUTURE)?;
-        let whose = (direction, connection, flow);
-        Some(PacketRecord::new(whose, &passage, passage.left))
+        
+        Some(PacketRecord::new(direction, connection, flow, &passage, passage.left))
     };
     std::iter::from_fn(next).collect()
 }
