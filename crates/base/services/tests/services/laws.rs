@@ -45,15 +45,15 @@ fn expect_sojourn(text: &str, rate: f64, mean: Span, tail: (f64, Span)) {
 #[test]
 fn response_times_agree_with_theory() {
     let ms = Span::from_millis;
-    let theory = Mm1::new(0.7, ms(5)).unwrap();
-    let tail = (0.05, theory.sojourn_quantile(0.95));
-    expect_sojourn("mm1:5ms", 140.0, theory.mean_sojourn(), tail);
-    let theory = Md1::new(0.8, ms(5)).unwrap();
-    let tail = (0.05, theory.sojourn_quantile(0.95));
-    expect_sojourn("md1:5ms", 160.0, theory.mean_sojourn(), tail);
-    let theory = Mmc::new(0.8, ms(20), 4).unwrap();
-    let tail = (0.05, theory.sojourn_quantile(0.95));
-    expect_sojourn("mmc:20ms:4", 160.0, theory.mean_sojourn(), tail);
+    let mm1 = Mm1::new(0.7, ms(5)).unwrap();
+    let mm1_tail = (0.05, mm1.sojourn_quantile(0.95));
+    expect_sojourn("mm1:5ms", 140.0, mm1.mean_sojourn(), mm1_tail);
+    let md1 = Md1::new(0.8, ms(5)).unwrap();
+    let md1_tail = (0.05, md1.sojourn_quantile(0.95));
+    expect_sojourn("md1:5ms", 160.0, md1.mean_sojourn(), md1_tail);
+    let mmc = Mmc::new(0.8, ms(20), 4).unwrap();
+    let mmc_tail = (0.05, mmc.sojourn_quantile(0.95));
+    expect_sojourn("mmc:20ms:4", 160.0, mmc.mean_sojourn(), mmc_tail);
 }
 
 /// Mean response time by the formula of Pollaczek and Khinchine.
