@@ -253,13 +253,13 @@ impl Fetches {
             std::thread::sleep(GLANCE);
             witness = witness.max(before.elapsed().saturating_sub(GLANCE));
         }
-        let ended = running.into_iter().map(|(cell, thread)| {
+        let joined = running.into_iter().map(|(cell, thread)| {
             let run = thread.join().map_err(|_| "a generator panicked")??;
             Ok((cell, run))
         });
-        let ended = ended.collect::<Result<Vec<_>, Failure>>()?;
-        let ended = ended.into_iter().filter(|(_, run)| !run.stopped);
-        Ok((ended.collect(), witness.into()))
+        let joined = joined.collect::<Result<Vec<_>, Failure>>()?;
+        let complete = joined.into_iter().filter(|(_, run)| !run.stopped);
+        Ok((complete.collect(), witness.into()))
     }
 
     /// Starts the fetches of one cell at the client's end at these times, each with a connection of its own.

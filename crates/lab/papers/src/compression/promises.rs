@@ -338,8 +338,11 @@ mod tests {
         let haproxy = find("haproxy").is_some();
         assert!(beyond.iter().all(|who| there(who) == haproxy), "{rows:?}");
         assert!(instrument::identity(&records).holds);
-        let rows = tables.iter().flat_map(|table| table.rows());
-        let denied: f64 = rows.map(|row| row.number("denied")).sum();
+        let denied: f64 = tables
+            .iter()
+            .flat_map(|table| table.rows())
+            .map(|row| row.number("denied"))
+            .sum();
         assert!(denied == 0.0, "{denied} askers were denied");
     }
 }

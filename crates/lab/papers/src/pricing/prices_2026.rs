@@ -56,9 +56,10 @@ struct ComparedScenario {
 fn plot(records: &Records) -> Vec<Plot> {
     let [step, sine] = ["step", "sine"].map(|kind| scenarios(records, kind));
     let mut old = scenarios(records, "old");
-    let followed = scenarios(records, "step").into_iter();
-    let followed = followed.filter(|step| old.iter().any(|old| old.most == step.most));
-    let followed: Vec<ComparedScenario> = followed.collect();
+    let followed: Vec<ComparedScenario> = scenarios(records, "step")
+        .into_iter()
+        .filter(|step| old.iter().any(|old| old.most == step.most))
+        .collect();
     old.extend(followed);
     old.sort_by(|a, b| {
         let ages = a.ask_every.total_cmp(&b.ask_every);

@@ -149,8 +149,9 @@ fn pass(listener: &TcpListener, shop: SocketAddr) -> io::Result<TappedConnection
     std::thread::scope(|scope| {
         let requests = scope.spawn(|| copy(&client, &server));
         let replies = copy(&server, &client)?;
-        let requests = requests.join();
-        let requests = requests.map_err(|_| io::Error::other("a copy panicked"))??;
+        let requests = requests
+            .join()
+            .map_err(|_| io::Error::other("a copy panicked"))??;
         Ok(TappedConnection { requests, replies })
     })
 }
