@@ -405,18 +405,13 @@ impl Search {
 
     /// Confirms the highest rate below `limit` that is shown to hold, or a lower one than those that are not.
     fn confirm(&self, limit: f64) -> SearchPhase {
-        let promising = self
-            .trials
-            .iter()
-            .filter(|made| made.is_look() && made.proposal.rate < limit);
-        let promising = promising
-            .map(|made| made.proposal.rate)
-            .filter(|rate| self.is_promising(*rate));
-        let promising = promising.fold(0.0, f64::max);
-        let lowest = self.trials.iter().filter(|made| made.is_look());
-        let lowest = lowest
-            .map(|made| made.proposal.rate)
-            .fold(limit.min(self.bracket[0]), f64::min);
+        let looks = self.trials.iter().filter(|made| made.is_look());
+        let rates = looks.map(|made| made.proposal.rate);
+        let promising = rates
+            .clone()
+            .filter(|rate| *rate < limit && self.is_promising(*rate))
+            .fold(0.0, f64::max);
+        let lowest = rates.fold(limit.min(self.bracket[0]), f64::min);
         let rate = if promising > 0.0 {
             promising
         } else {

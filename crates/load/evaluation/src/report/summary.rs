@@ -63,8 +63,8 @@ impl Report {
     /// Number of redirects, and the target of the first one that named it.
     pub(super) fn redirects_in_words(&self) -> Option<String> {
         let count = self.redirects();
-        let first = self.reasons.get(Outcome::Ok.name());
-        let first = first.filter(|first| first.starts_with("redirect to"));
+        let reason = self.reasons.get(Outcome::Ok.name());
+        let first = reason.filter(|reason| reason.starts_with("redirect to"));
         let first = first.map_or_else(String::new, |first| format!(", first: {first}"));
         (count > 0).then(|| format!("{} REDIRECTED, not followed{first}", thousands(count)))
     }

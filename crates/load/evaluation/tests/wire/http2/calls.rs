@@ -232,12 +232,18 @@ fn messages_of_a_stream_are_events() {
     // They arrive in one piece, so their gaps are unknown.
     assert_eq!(run.events.at_once, 10);
     assert_eq!(run.events.gaps.distribution().count(), 0);
-    // A stream without messages is ok and has no first event.
+}
+
+#[test]
+fn a_stream_without_messages_is_ok_and_has_no_first_event() {
     let server = answering(|stream| reply(stream, 0, "0"));
     let run = carried_out(&plan(&server, "List", "{}"));
     all_end_as(&run, Outcome::Ok);
     assert_eq!(run.events.first.distribution().censored(), 10);
-    // A message that is cut is no event.
+}
+
+#[test]
+fn a_message_that_is_cut_is_no_event() {
     let server = answering(|s| {
         let cut = frame(DATA, END_STREAM, s, &MESSAGE[..8]);
         [head(s, 0, None), message(s), cut].concat()
@@ -341,21 +347,20 @@ fn mistakes_are_named_before_the_run() {
 
 #[test]
 fn a_schema_that_is_none_is_named_with_its_place() {
-    let error_of = |text: &str| {
-        let (_folder, file) = proto(text);
+    for (correct, wrong, part) in [
+        ("(Question)", "(Querstion)", "shop.proto:4:"),
+        ("rpc List", "rcp List", "shop.proto:5:"),
+        ("package", "import \"other.proto\";\npackage", "other.proto"),
+    ] {
+        let (_folder, file) = proto(&PROTO.replace(correct, wrong));
         let files = [file];
         let source = SchemaSource::Proto {
             files: &files,
             folders: &[],
         };
-        source.find("shop.v1.Shop/Get").unwrap_err().to_string()
-    };
-    let error = error_of(&PROTO.replace("(Question)", "(Querstion)"));
-    assert!(error.contains("shop.proto:4:"), "{error}");
-    let error = error_of(&PROTO.replace("rpc List", "rcp List"));
-    assert!(error.contains("shop.proto:5:"), "{error}");
-    let error = error_of(&PROTO.replace("package", "import \"other.proto\";\npackage"));
-    assert!(error.contains("other.proto"), "{error}");
+        let error = source.find("shop.v1.Shop/Get").unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
     let absent = [PathBuf::from("/no/such/file.proto")];
     let source = SchemaSource::Proto {
         files: &absent,
