@@ -49,8 +49,14 @@ pub fn trace(input: &[u8]) {
 pub(crate) fn seen(network: &mut Network<Flow, Vec<u8>>) -> Vec<PacketRecord> {
     let next = || {
         let (direction, connection, flow, passage) = network.pop(Instant::FAR_FUTURE)?;
-        
-        Some(PacketRecord::new(direction, connection, flow, &passage, passage.left))
+
+        Some(PacketRecord::new(
+            direction,
+            connection,
+            flow,
+            &passage,
+            passage.left,
+        ))
     };
     std::iter::from_fn(next).collect()
 }

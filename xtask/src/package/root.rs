@@ -148,14 +148,7 @@ impl<'a> Root<'a> {
         how: &str,
         program: &str,
     ) -> Outcome<Made> {
-        self.using_with(
-            owner,
-            file,
-            how,
-            program,
-            USE,
-            "`bookshop`, `load` for 2 s",
-        )
+        self.using_with(owner, file, how, program, USE, "`bookshop`, `load` for 2 s")
     }
 
     /// The same with another script, which `description` describes. It prints the version, and the bound of `load`
