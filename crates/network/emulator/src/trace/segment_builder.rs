@@ -21,7 +21,7 @@ pub(crate) struct SegmentBuilder {
 
 impl SegmentBuilder {
     pub(crate) fn new() -> Self {
-        Self::of(1)
+        Self::for_connection(1)
     }
 
     pub(crate) fn for_connection(connection: u64) -> Self {
