@@ -51,9 +51,9 @@ fn digest(functions: &[Sampled]) -> String {
 /// A number in (0, 1) from SplitMix64, with exact operations only.
 fn uniform(state: &mut u64) -> f64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    let mixed = mixed ^ (mixed >> 31);
+    let first = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let second = (first ^ (first >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let mixed = second ^ (second >> 31);
     ((mixed >> 12) as f64 + 0.5) / (1u64 << 52) as f64
 }
 

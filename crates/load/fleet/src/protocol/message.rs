@@ -227,9 +227,9 @@ impl NoteHeader {
     pub fn read(seq: Option<&str>, part: Option<&str>) -> Result<Self, NoteHeaderError> {
         let text = seq.ok_or(NoteHeaderError::Missing(NOTE_SEQ))?;
         let part = part.ok_or(NoteHeaderError::Missing(NOTE_PART))?.parse()?;
-        let seq = text.parse::<u64>().ok();
+        let number = text.parse::<u64>().ok();
         // Leading zeros and signs parse, and are no part of the form. The maximum leaves space for sums.
-        let seq = seq.filter(|seq| seq.to_string() == text && *seq < u64::MAX / 2);
+        let seq = number.filter(|seq| seq.to_string() == text && *seq < u64::MAX / 2);
         let seq = seq.ok_or_else(|| NoteHeaderError::Seq(text.chars().take(32).collect()))?;
         Ok(Self { seq, part })
     }

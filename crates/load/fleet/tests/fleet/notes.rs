@@ -168,32 +168,32 @@ fn the_end_alone_reveals_what_is_missing() {
 fn notes_that_break_the_protocol_are_errors() {
     let stranger = "b".parse().unwrap();
     let (header, coding, body) = messages(&[second(0)], 1000).remove(0);
-    let added = assembler().add::<String, u8>(&stranger, header, coding, body.clone());
-    assert!(matches!(added, Err(NoteError::Stranger)));
+    let unknown = assembler().add::<String, u8>(&stranger, header, coding, body.clone());
+    assert!(matches!(unknown, Err(NoteError::Stranger)));
     // The number in the body is 0.
     let other = NoteHeader { seq: 5, ..header };
-    let added = add(&mut assembler(), (other, coding, body.clone()));
+    let renumbered = add(&mut assembler(), (other, coding, body.clone()));
     assert!(
         matches!(
-            added,
+            renumbered,
             Err(NoteError::Number {
                 stated: 0,
                 found: 5
             })
         ),
-        "{added:?}"
+        "{renumbered:?}"
     );
     let part = PartNumber::new(0, 2).unwrap();
-    let added = add(
+    let divided = add(
         &mut assembler(),
         (NoteHeader { seq: 0, part }, coding, body),
     );
-    assert!(matches!(added, Err(NoteError::PlainPart)));
-    let added = add(
+    assert!(matches!(divided, Err(NoteError::PlainPart)));
+    let empty = add(
         &mut assembler(),
         (header, coding, Bytes::from_static(b"{}")),
     );
-    assert!(matches!(added, Err(NoteError::Message(_))));
+    assert!(matches!(empty, Err(NoteError::Message(_))));
 }
 
 #[test]

@@ -460,8 +460,8 @@ proptest! {
         single.merge(&whole.tally());
         let (mut agents, messages) = agents(&plan, &requests, &loops, pace, most);
         // Some are sent again, and all are mixed.
-        let again = messages.iter().zip(order.iter().cycle());
-        let again = again.filter(|(_, draw)| *draw % 3 == 0).map(|(message, _)| message.clone());
+        let drawn = messages.iter().zip(order.iter().cycle());
+        let again = drawn.filter(|(_, draw)| *draw % 3 == 0).map(|(message, _)| message.clone());
         let again: Vec<Message> = again.collect();
         let mut sent: Vec<(u32, Message)> = (0u32..)
             .zip(messages.into_iter().chain(again))
