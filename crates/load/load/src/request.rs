@@ -396,20 +396,21 @@ mod tests {
     #[test]
     fn a_missing_column_is_named_before_anything_is_sent() {
         let data = Data::read("isbn\n1\n".as_bytes()).unwrap();
-        let spec = RequestSpec::get("http://127.0.0.1/{{ibsn}}");
-        let error = prepare(&spec, &data).err().unwrap().to_string();
+        let error_with = |url: &str, data: &Data| {
+            let prepared = prepare(&RequestSpec::get(url), data);
+            prepared.err().unwrap().to_string()
+        };
+        let column = error_with("http://127.0.0.1/{{ibsn}}", &data);
         assert!(
-            error.contains("{{ibsn}}") && error.contains("columns isbn"),
-            "{error}"
+            column.contains("{{ibsn}}") && column.contains("columns isbn"),
+            "{column}"
         );
-        let error = prepare(&spec, &Data::none()).err().unwrap().to_string();
-        assert!(error.contains("--data"), "{error}");
-        let filter = RequestSpec::get("http://127.0.0.1/{{isbn|jsn}}");
-        let error = prepare(&filter, &data).err().unwrap().to_string();
-        assert!(error.contains("jsn"), "{error}");
-        let broken = RequestSpec::get("http://127.0.0.1/{{isbn");
-        let error = prepare(&broken, &data).err().unwrap().to_string();
-        assert!(error.contains("{{isbn") && error.contains("%7B"), "{error}");
+        let no_data = error_with("http://127.0.0.1/{{ibsn}}", &Data::none());
+        assert!(no_data.contains("--data"), "{no_data}");
+        let filter = error_with("http://127.0.0.1/{{isbn|jsn}}", &data);
+        assert!(filter.contains("jsn"), "{filter}");
+        let open = error_with("http://127.0.0.1/{{isbn", &data);
+        assert!(open.contains("{{isbn") && open.contains("%7B"), "{open}");
     }
 
     #[test]

@@ -326,8 +326,8 @@ fn set_zone(addresses: &mut [SocketAddr], zone: &str) -> Result<(), TargetError>
 fn path_as_written(text: &str, url: &Url) -> String {
     let after_scheme = text.split_once("://").map_or("", |(_, rest)| rest);
     if after_scheme.contains("{{") {
-        let path = after_scheme.find(['/', '?', '#']);
-        let path = path.map_or("", |at| &after_scheme[at..]);
+        let start = after_scheme.find(['/', '?', '#']);
+        let path = start.map_or("", |at| &after_scheme[at..]);
         let path = path.split('#').next().unwrap_or_default();
         let slash = if path.starts_with('/') { "" } else { "/" };
         return format!("{slash}{path}");

@@ -111,12 +111,12 @@ impl KnownOffers {
         };
         let objections = objections(&cheapest.offer, &buying.wanted, &self.index.world(now));
         let objections: Vec<String> = objections.iter().map(ToString::to_string).collect();
-        let objections = match &*objections {
+        let reasons = match &*objections {
             [] => "a name that cannot stand in a header field".to_owned(),
             some => some.join(", "),
         };
         let Offer { name, .. } = &cheapest.offer;
-        format!("no offer for {kind} is enough; the cheapest, {name}: {objections}")
+        format!("no offer for {kind} is enough; the cheapest, {name}: {reasons}")
     }
 
     /// Applies news. Returns true if a choice may have another result from now on. More offers than a broker may have

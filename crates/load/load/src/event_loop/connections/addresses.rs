@@ -80,33 +80,26 @@ mod tests {
             .collect();
         let mut turns = AddressTurns::new(&addresses, 1);
         let mut now = Instant::ORIGIN;
-        let take = |turns: &mut AddressTurns, now| {
-            let taken = turns.take(now);
-            addresses
-                .iter()
-                .position(|address| *address == taken)
-                .unwrap()
+        let position = |taken: SocketAddr| addresses.iter().position(|address| *address == taken);
+        let take = |turns: &mut AddressTurns, now: Instant, count: usize| -> Vec<usize> {
+            let taken = (0..count).map(|_| turns.take(now));
+            taken.map(|address| position(address).unwrap()).collect()
         };
-        let taken: Vec<usize> = (0..4).map(|_| take(&mut turns, now)).collect();
-        assert_eq!(taken, [1, 2, 0, 1]);
+        assert_eq!(take(&mut turns, now, 4), [1, 2, 0, 1]);
         turns.fail(addresses[2], now);
-        let taken: Vec<usize> = (0..4).map(|_| take(&mut turns, now)).collect();
-        assert_eq!(taken, [0, 1, 0, 1]);
+        assert_eq!(take(&mut turns, now, 4), [0, 1, 0, 1]);
         now += REST;
-        let taken: Vec<usize> = (0..4).map(|_| take(&mut turns, now)).collect();
         assert_eq!(
-            taken,
+            take(&mut turns, now, 4),
             [2, 0, 1, 0],
             "one connection tries it after its rest"
         );
         turns.answer(addresses[2]);
-        let taken: Vec<usize> = (0..3).map(|_| take(&mut turns, now)).collect();
-        assert_eq!(taken, [1, 2, 0], "it is used again");
+        assert_eq!(take(&mut turns, now, 3), [1, 2, 0], "it is used again");
         turns.next = 0;
         for address in &addresses {
             turns.fail(*address, now);
         }
-        let taken: Vec<usize> = (0..3).map(|_| take(&mut turns, now)).collect();
-        assert_eq!(taken, [0, 1, 2], "all rest");
+        assert_eq!(take(&mut turns, now, 3), [0, 1, 2], "all rest");
     }
 }
