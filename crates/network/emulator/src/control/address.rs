@@ -40,11 +40,11 @@ impl FromStr for ControlAddress {
             let has_path = !path.is_empty() && !path.contains('\0');
             return has_path.then(|| Self::Unix(path.into())).ok_or_else(wrong);
         }
-        let address = text.strip_prefix("http://").unwrap_or(text);
-        let address = address.strip_suffix('/').unwrap_or(address);
-        let address = match address.strip_prefix("localhost:") {
+        let host = text.strip_prefix("http://").unwrap_or(text);
+        let host = host.strip_suffix('/').unwrap_or(host);
+        let address = match host.strip_prefix("localhost:") {
             Some(port) => format!("127.0.0.1:{port}"),
-            None => address.to_owned(),
+            None => host.to_owned(),
         };
         let address: SocketAddr = address.parse().map_err(|_| wrong())?;
         if address.ip().is_loopback() {

@@ -112,11 +112,11 @@ impl CreatedFiles {
             .control
             .as_ref()
             .map(|control| control.log().clone());
-        let trace = self.trace.map(|writer| match log {
+        let writer = self.trace.map(|writer| match log {
             Some(log) => writer.changes(log),
             None => writer,
         });
-        let trace = trace.zip(running.packet_records.take());
+        let trace = writer.zip(running.packet_records.take());
         let trace = trace.map(|(writer, packet_records)| writer.follow(packet_records));
         Ok(OpenFiles {
             record: record.transpose()?,
