@@ -212,8 +212,8 @@ mod tests {
             duplication: some,
             ..Chances::default()
         };
-        let drawn = chances.add_to(Direction::Up, 1, 1, Seed(1), &mut Draft::default());
-        assert_eq!(drawn, Err(DrawError::FlippedCopies));
+        let flipped = chances.add_to(Direction::Up, 1, 1, Seed(1), &mut Draft::default());
+        assert_eq!(flipped, Err(DrawError::FlippedCopies));
         let chances = Chances {
             bit_error_rate: some,
             ..Chances::default()

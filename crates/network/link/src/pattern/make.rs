@@ -58,10 +58,8 @@ impl DrawOptions {
         if !drawn {
             return Ok(None);
         }
-        let size = u32::try_from(self.size.as_bytes());
-        let size = size
-            .ok()
-            .filter(|size| (1..=LONGEST).contains(&u64::from(*size)));
+        let bytes = u32::try_from(self.size.as_bytes()).ok();
+        let size = bytes.filter(|bytes| (1..=LONGEST).contains(&u64::from(*bytes)));
         let size = size.ok_or(PacketDrawError::Size(self.size))?;
         let chances = Chances {
             loss: self.loss,

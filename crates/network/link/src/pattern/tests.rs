@@ -449,25 +449,23 @@ fn naive(entries: &[PatternEntry], position: u64, millis: u64) -> PacketEffects 
         let latest = of_axis()
             .filter_map(|entry| Some((age(entry.range.first)?, &entry.effect)))
             .collect::<Vec<_>>();
-        let changes = latest.iter().filter_map(|(age, effect)| match effect {
+        let delays = latest.iter().filter_map(|(age, effect)| match effect {
             Effect::DelayFrom(value) => Some((*age, *value)),
             _ => None,
         });
-        delay = changes
-            .min_by_key(|(age, _)| *age)
-            .map_or(delay, |(_, v)| v);
-        let changes = latest.iter().filter_map(|(age, effect)| match effect {
+        delay = delays.min_by_key(|(age, _)| *age).map_or(delay, |(_, v)| v);
+        let bandwidths = latest.iter().filter_map(|(age, effect)| match effect {
             Effect::BandwidthFrom(value) => Some((*age, *value)),
             _ => None,
         });
-        bandwidth = changes
+        bandwidth = bandwidths
             .min_by_key(|(age, _)| *age)
             .map_or(bandwidth, |(_, v)| v);
-        let changes = latest.iter().filter_map(|(age, effect)| match effect {
+        let losses = latest.iter().filter_map(|(age, effect)| match effect {
             Effect::LossFrom(value) => Some((*age, *value)),
             _ => None,
         });
-        loss = changes.min_by_key(|(age, _)| *age).map_or(loss, |(_, v)| v);
+        loss = losses.min_by_key(|(age, _)| *age).map_or(loss, |(_, v)| v);
     }
     if step.drop {
         step = PacketEffects {

@@ -109,24 +109,24 @@ fn each_borrows_all_when_the_other_is_idle() {
 
 #[test]
 fn borrowing_ends_at_the_ceiling() {
-    let got = share(
+    let assured = share(
         &router(BITS / 2, BITS * 7 / 10),
         &[(Dscp::AF11, 1500, BITS * 2)],
     );
-    assert_close(got[0], BITS as f64 / 2.0);
+    assert_close(assured[0], BITS as f64 / 2.0);
     // A class that must not borrow leaves the rest unused.
-    let got = share(
+    let best_effort = share(
         &router(BITS / 2, BITS * 7 / 10),
         &[(Dscp::DEFAULT, 1500, BITS * 2)],
     );
-    assert_close(got[0], BITS as f64 * 0.7);
+    assert_close(best_effort[0], BITS as f64 * 0.7);
     // The ceiling of one class; the guarantee of the other, and more.
-    let got = share(
+    let both = share(
         &router(BITS * 4 / 10, BITS),
         &[(Dscp::AF11, 1500, BITS), (Dscp::DEFAULT, 1500, BITS / 2)],
     );
-    assert_close(got[0], BITS as f64 * 0.4);
-    assert_close(got[1], BITS as f64 * 0.5);
+    assert_close(both[0], BITS as f64 * 0.4);
+    assert_close(both[1], BITS as f64 * 0.5);
 }
 
 /// Unused parts of a guarantee go to the other class.

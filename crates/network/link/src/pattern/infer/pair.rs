@@ -81,11 +81,9 @@ impl CapturePair {
         let foreign = self.is_foreign || none_common;
         let (lost, outside): (Vec<usize>, Vec<usize>) = (assignment.missing.iter().copied())
             .partition(|sent| !foreign && self.might_show(*sent, least));
-        let uncertain = &assignment.uncertain;
-        let uncertain = uncertain
-            .iter()
-            .filter(|sent| lost.binary_search(sent).is_ok());
-        let uncertain = uncertain.count() as u64;
+        let uncertain = (assignment.uncertain.iter())
+            .filter(|sent| lost.binary_search(sent).is_ok())
+            .count();
         let overtaken = overtaken(&assignment.arrivals);
         let mut copied: BTreeMap<u64, u32> = BTreeMap::new();
         for sent in &assignment.copies {
@@ -99,7 +97,7 @@ impl CapturePair {
             }),
             overtaken,
             copied: copied.into_iter().collect(),
-            uncertain,
+            uncertain: uncertain as u64,
             unassigned: assignment.unassigned,
             unsent: assignment.unsent,
             foreign,
