@@ -90,8 +90,8 @@ pub(crate) fn absent_in_words() -> String {
     if absent.is_empty() {
         return String::new();
     }
-    let absent = absent.join(", ");
-    format!("\nFeatures that are not in this binary: {absent}.")
+    let list = absent.join(", ");
+    format!("\nFeatures that are not in this binary: {list}.")
 }
 
 #[cfg(test)]
@@ -173,8 +173,8 @@ mod tests {
         let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
         let architecture = read("ARCHITECTURE.md");
         for feature in FEATURES {
-            let row = format!("| `{}` ", feature.name);
-            let row = architecture.lines().find(|line| line.starts_with(&row));
+            let start = format!("| `{}` ", feature.name);
+            let row = architecture.lines().find(|line| line.starts_with(&start));
             let row = row.unwrap_or_else(|| panic!("no row of {}", feature.name));
             for command in feature.commands {
                 assert!(

@@ -58,7 +58,7 @@ fn agent(agent: &AgentState) -> String {
         ),
         (agent.is_busy, "busy".to_owned()),
     ];
-    let doubts = doubts.into_iter().filter(|(is_there, _)| *is_there);
-    let doubts: String = doubts.map(|(_, doubt)| format!(", {doubt}")).collect();
+    let present = doubts.into_iter().filter(|(is_there, _)| *is_there);
+    let doubts: String = present.map(|(_, doubt)| format!(", {doubt}")).collect();
     format!("agent       {name}: {loops}, {clock}, permits {allow}{doubts}")
 }

@@ -65,8 +65,7 @@ impl Args {
         })?;
         let mut signals = reload.with_end().map_err(Failure::run)?;
         let plain = running.http_addr;
-        let plain = plain.map(|plain| format!(" and http://{plain}"));
-        let plain = plain.unwrap_or_default();
+        let plain = plain.map_or_else(String::new, |plain| format!(" and http://{plain}"));
         print(&format!(
             "listening on {scheme}://{}{plain}, status at http://{}/status\n",
             running.addr, running.admin

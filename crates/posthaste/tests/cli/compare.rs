@@ -265,25 +265,31 @@ fn runs_that_grow_stop_or_differ_in_length_never_pass() {
 fn runs_without_an_interval_or_a_number_are_named() {
     let reports = Reports::new();
     let without = |key: &str, report: &mut Value| report["response_time_ms"][key] = Value::Null;
+    let expect = |output: &CommandOutput, parts: &[&str]| {
+        for part in parts {
+            assert!(output.out.contains(part), "{part}: {}", output.out);
+        }
+    };
     reports.keep_three("b", 1.0, |_| ());
     reports.keep("b2", |report| without("mean_interval", report));
-    let output = reports.three("b", "");
-    let reason = "b2: response times may grow during a run\n";
-    assert!(output.out.contains("unknown: no interval of the mean in "));
-    assert!(output.out.contains(reason), "{}", output.out);
+    let mean = [
+        "unknown: no interval of the mean in ",
+        "b2: response times may grow during a run\n",
+    ];
+    expect(&reports.three("b", ""), &mean);
     reports.keep("c1", |report| without("p99_interval", report));
-    let output = reports.compare("a1 c1");
-    let reason = "c1: too few independent values\n";
-    assert!(output.out.contains("unknown: no interval of the p99 in "));
-    assert!(output.out.contains(reason), "{}", output.out);
+    let p99 = [
+        "unknown: no interval of the p99 in ",
+        "c1: too few independent values\n",
+    ];
+    expect(&reports.compare("a1 c1"), &p99);
     let names = document(&reports.compare("a1 c1 --json"))["judged"][2]["no_interval_in"].clone();
     assert_eq!(names.as_array().unwrap().len(), 1);
     for name in ["d1", "d2"] {
         reports.keep(name, |report| without("p999", report));
     }
-    let output = reports.compare("d1 d2");
-    let reason = "unknown: no p999 in any run: it needs 5000 requests per run\n";
-    assert!(output.out.contains(reason), "{}", output.out);
+    let p999 = "unknown: no p999 in any run: it needs 5000 requests per run\n";
+    expect(&reports.compare("d1 d2"), &[p999]);
 }
 
 #[test]

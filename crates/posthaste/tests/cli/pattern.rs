@@ -130,16 +130,16 @@ fn a_pattern_is_shown_as_table_strips_and_picture() {
     let page = std::fs::read_to_string(&picture).unwrap();
     assert!(page.contains("<svg") && page.contains("Bandwidth in force"));
     let picture = folder.path().join("p.svg");
-    let shown = show(&[&path, "--picture", picture.to_str().unwrap()]);
-    assert!(shown.err.contains("first of 2 charts"), "{}", shown.err);
+    let svg = show(&[&path, "--picture", picture.to_str().unwrap()]);
+    assert!(svg.err.contains("first of 2 charts"), "{}", svg.err);
     assert!(
         std::fs::read_to_string(&picture)
             .unwrap()
             .starts_with("<svg")
     );
-    let shown = show(&[&path, "--picture", "p.png"]);
-    assert_eq!(shown.code, Some(2));
-    assert!(shown.err.contains("FILE.html"), "{}", shown.err);
+    let png = show(&[&path, "--picture", "p.png"]);
+    assert_eq!(png.code, Some(2));
+    assert!(png.err.contains("FILE.html"), "{}", png.err);
 }
 
 #[test]
@@ -407,17 +407,17 @@ fn a_capture_that_is_cut_off_or_of_something_else_is_named() {
     let made = make(&["--client-capture", &cut]);
     assert_eq!(made.code, Some(0));
     assert!(made.err.contains("cut off"), "{}", made.err);
-    let made = make(&["--client-capture", &cut, "--connection", "2"]);
-    assert_eq!(made.code, Some(2));
-    assert!(made.err.contains("connections 1 to 1"), "{}", made.err);
+    let second = make(&["--client-capture", &cut, "--connection", "2"]);
+    assert_eq!(second.code, Some(2));
+    assert!(second.err.contains("connections 1 to 1"), "{}", second.err);
     let mut other = whole.clone();
     other[20] = 105; // IEEE 802.11
     let other = written(folder.path(), "wlan.pcap", &other);
-    let made = make(&["--client-capture", &other]);
-    assert_eq!(made.code, Some(2));
-    assert!(made.err.contains("type 105"), "{}", made.err);
+    let wireless = make(&["--client-capture", &other]);
+    assert_eq!(wireless.code, Some(2));
+    assert!(wireless.err.contains("type 105"), "{}", wireless.err);
     let long = vec![(0, packet(PacketDirection::Up, 1, 1, 1, ACK, 4000))];
     let long = written(folder.path(), "long.pcap", &pcap(&long));
-    let made = make(&["--client-capture", &long]);
-    assert!(made.err.contains("ethtool"), "{}", made.err);
+    let merged = make(&["--client-capture", &long]);
+    assert!(merged.err.contains("ethtool"), "{}", merged.err);
 }

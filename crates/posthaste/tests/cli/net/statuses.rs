@@ -26,15 +26,15 @@ fn output_and_status_pass_through() {
             "{}",
             run.err
         );
-        let run = execute(&mut net(*user, &["--", "sh", "-c", "kill -TERM $$"]));
-        assert_eq!(run.code, Some(128 + 15), "{}", run.err);
-        let run = execute(&mut net(
+        let killed = execute(&mut net(*user, &["--", "sh", "-c", "kill -TERM $$"]));
+        assert_eq!(killed.code, Some(128 + 15), "{}", killed.err);
+        let server = execute(&mut net(
             *user,
             &["--", "sh", "-c", "echo $POSTHASTE_SERVER"],
         ));
-        assert_eq!(run.out, "10.0.0.2\n");
-        let run = execute(&mut net(*user, &["--quiet", "--", "true"]));
-        assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+        assert_eq!(server.out, "10.0.0.2\n");
+        let quiet = execute(&mut net(*user, &["--quiet", "--", "true"]));
+        assert_eq!((quiet.code, quiet.err.as_str()), (Some(0), ""));
     }
 }
 
