@@ -127,7 +127,9 @@ fn piece(stream: u64, number: usize) -> Vec<u8> {
     let piece_words = PIECE as u64 / 8;
     let first = number as u64 * piece_words;
     let word = |at: u64| ((first + at) << 2 | stream).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (0..piece_words).flat_map(|at| word(at).to_le_bytes()).collect()
+    (0..piece_words)
+        .flat_map(|at| word(at).to_le_bytes())
+        .collect()
 }
 
 fn short(running: RunningEmulation, modelled: Direction, count: usize) -> Result<(), Failure> {
