@@ -182,7 +182,7 @@ pub(crate) fn refusals_and_resets() {
         let address = servers()[0];
         let nobody = SocketAddr::new(address, 9);
         let refused = running.client.run(move || TcpStream::connect(nobody));
-        let error = refused.expect_err("nobody listens there");
+        let error = refused.expect_err("nothing listens there");
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{end}");
 
         let bind = move || TcpListener::bind((address, 0)).expect("a free port");

@@ -130,25 +130,37 @@ fn connections_do_not_resume_without_the_option() {
 
 #[test]
 fn several_rejected_requests_keep_their_order_and_limits() {
-    // The first connection of the queue ends after five requests, so that a queue of requests waits for the second.
     for tickets in [Tickets::Accepted, Tickets::Rejected] {
-        let mut script = ServerScript::new(|arrival| match (arrival.connection, arrival.number) {
-            (0, 4) => ReplyAct::Close(0x100),
-            _ => ReplyAct::Send(reply(b"hello"), Duration::from_millis(1)),
-        });
-        script.tickets = Box::new(move || tickets);
-        let server = script.start();
-        let mut plan = http3_plan(server.address, 400.0, 200, Multiplexing::default());
-        with_early_data(&mut plan);
-        let run = carried_out(&plan);
-        let [ok, reset] = [Outcome::Ok, Outcome::Reset].map(|one| run.outcomes[one]);
-        assert_eq!(ok + reset, 80, "{:?} {}", run.outcomes, reason(&run));
-        assert!(ok >= 40, "{:?} {}", run.outcomes, reason(&run));
-        let counts = run.streams.early_data;
-        let rejected = u64::from(tickets == Tickets::Rejected);
-        assert_eq!((counts.offered, counts.rejected), (1, rejected));
-        assert_eq!(run.attempts.total(), run.intended + counts.sent_again);
+        // On a busy machine the first connection may end before its ticket is sent.
+        let has_early_data = |_: &u32| {
+            let counts = order_and_limits_are_kept(tickets);
+            let rejected = u64::from(tickets == Tickets::Rejected);
+            assert!(counts.offered == 0 || (counts.offered, counts.rejected) == (1, rejected));
+            counts.offered == 1
+        };
+        let attempt = (1..=20).find(has_early_data);
+        assert!(attempt.is_some(), "no early data in 20 runs");
     }
+}
+
+/// Sends 80 requests. The first connection of the queue ends after five of them, so that a queue of requests waits for
+/// the second.
+fn order_and_limits_are_kept(tickets: Tickets) -> EarlyDataCounts {
+    let mut script = ServerScript::new(|arrival| match (arrival.connection, arrival.number) {
+        (0, 4) => ReplyAct::Close(0x100),
+        _ => ReplyAct::Send(reply(b"hello"), Duration::from_millis(1)),
+    });
+    script.tickets = Box::new(move || tickets);
+    let server = script.start();
+    let mut plan = http3_plan(server.address, 400.0, 200, Multiplexing::default());
+    with_early_data(&mut plan);
+    let run = carried_out(&plan);
+    let [ok, reset] = [Outcome::Ok, Outcome::Reset].map(|one| run.outcomes[one]);
+    assert_eq!(ok + reset, 80, "{:?} {}", run.outcomes, reason(&run));
+    assert!(ok >= 40, "{:?} {}", run.outcomes, reason(&run));
+    let counts = run.streams.early_data;
+    assert_eq!(run.attempts.total(), run.intended + counts.sent_again);
+    counts
 }
 
 #[test]
