@@ -13,7 +13,7 @@ use posthaste_stats::{BoundSample, FEWEST_FOR_P999, Recorder, Statistic, Statist
 use posthaste_units::{Rate, Ratio, Span};
 use thiserror::Error;
 
-use crate::find::objective::{BoundedFigure, Objective};
+use crate::objective::{BoundedFigure, Objective};
 use crate::report::REACHED_BY;
 use crate::report::{AssertionResult, Report, reading};
 

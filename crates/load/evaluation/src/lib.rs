@@ -16,6 +16,7 @@ pub mod checks;
 pub mod compare;
 pub mod find;
 mod live;
+mod objective;
 pub mod report;
 #[cfg(test)]
 mod testing;

@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::objective::{Effort, Objective};
 use super::trial::{CompletedTrial, Purpose, TrialReport};
 use super::verdict::Findings;
 use crate::assertion::Assertion;
+use crate::objective::{Effort, Objective};
 use crate::report::AssertionResult;
 
 /// The limit of the range of rates.

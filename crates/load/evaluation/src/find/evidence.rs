@@ -4,8 +4,8 @@ use posthaste_load::{Outcome, Run};
 use posthaste_stats::{Recorder, RequestPart, Time};
 use posthaste_units::Span;
 
-use super::objective::{BoundedFigure, Objective};
 use super::pool::Pool;
+use crate::objective::{BoundedFigure, Objective};
 
 /// A failed trial says nothing about the server if at least this share of its requests was never sent.
 const UNSENT: f64 = 0.01;

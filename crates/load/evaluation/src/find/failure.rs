@@ -2,8 +2,8 @@
 
 use posthaste_stats::RequestPart;
 
-use super::objective::Objective;
 use super::trial::CompletedTrial;
+use crate::objective::Objective;
 
 /// Intervals with requests that a trial needs for a verdict about its whole course.
 const PARTS: usize = 8;

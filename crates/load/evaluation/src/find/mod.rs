@@ -24,7 +24,6 @@
 mod answer;
 mod evidence;
 mod failure;
-pub(crate) mod objective;
 mod pool;
 mod search;
 mod trial;
@@ -37,9 +36,9 @@ use posthaste_load::{Arrivals, Pace, Plan, RateStep, Run, RunError, run};
 use posthaste_units::Span;
 use thiserror::Error;
 
+pub use crate::objective::{BoundedFigure, Effort, Objective};
 pub use answer::{Capacity, FindVerdict, LimitedBy};
 pub use evidence::Evidence;
-pub use objective::{BoundedFigure, Effort, Objective};
 pub use search::Search;
 pub use trial::{CompletedTrial, Proposal, Purpose, TrialReport};
 

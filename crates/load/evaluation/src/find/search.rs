@@ -8,9 +8,9 @@ use posthaste_units::Span;
 use super::answer::{self, Capacity};
 use super::evidence::Evidence;
 use super::failure::is_failed;
-use super::objective::{Effort, Objective};
 use super::trial::{CompletedTrial, Proposal, Purpose};
 use super::verdict::{COLD, Ends, Findings, LOOKED};
+use crate::objective::{Effort, Objective};
 
 /// Requests in a trial of light load.
 const LIGHT: f64 = 10.0;

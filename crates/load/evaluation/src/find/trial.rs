@@ -6,7 +6,7 @@ use posthaste_units::{Rate, Span};
 use serde::Serialize;
 
 use super::evidence::Evidence;
-use super::objective::{BoundedFigure, Objective};
+use crate::objective::{BoundedFigure, Objective};
 
 /// Share and number of replies missing at the end of a trial with a queue.
 const MISSING: (f64, f64) = (0.1, 10.0);

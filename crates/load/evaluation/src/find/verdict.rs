@@ -7,9 +7,9 @@
 use posthaste_units::Span;
 
 use super::failure::{contradicts, is_failed};
-use super::objective::Objective;
 use super::pool::Pool;
 use super::trial::{CompletedTrial, Purpose};
+use crate::objective::Objective;
 
 /// Length of a look that shows that a rate holds, as a multiple of the response time at its end, or of the bound if that
 /// is less. A queue that grows by 3 % of the time or more is longer.
