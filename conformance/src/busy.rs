@@ -156,7 +156,7 @@ impl RepeatTally {
         }
         let (tests, failed) = (self.tests.len(), failing.count());
         println!(
-            "{tests} tests, {} runs beside {} busy processes: {failed} tests failed",
+            "{tests} tests, {} runs next to {} busy processes: {failed} tests failed",
             wanted.times, wanted.processes
         );
         match failed {

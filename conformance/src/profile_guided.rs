@@ -71,7 +71,7 @@ impl Toolchain {
         if program.is_file() {
             return Ok(program);
         }
-        let remedy = "no llvm-profdata beside rustc: `rustup component add llvm-tools`";
+        let remedy = "no llvm-profdata next to rustc: `rustup component add llvm-tools`";
         Err(TaskError::Missing(remedy.to_owned()))
     }
 }

@@ -113,7 +113,7 @@ impl Running {
             if self.since.elapsed() > limit {
                 let output = tail(&self.output());
                 return Err(TaskError::Failed(format!(
-                    "{} did not end within {} s; it said:\n{output}",
+                    "{} did not end within {} s; its output:\n{output}",
                     self.name,
                     limit.as_secs()
                 )));
@@ -187,7 +187,7 @@ impl Finished {
             .code
             .map_or_else(|| "a signal".into(), |code| format!("exit {code}"));
         Err(TaskError::Failed(format!(
-            "{name} ended with {code}; it said:\n{output}"
+            "{name} ended with {code}; its output:\n{output}"
         )))
     }
 }

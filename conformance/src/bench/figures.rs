@@ -54,7 +54,7 @@ fn judged(figure: &str, checks: &str) -> Result<Vec<Figure>, String> {
     let claims = asserted.map(|check| {
         let sentence = check["sentence"].as_str().unwrap_or_default();
         Figure::sentence(format!("{figure}: {sentence}"))
-            .target("as it says", check["holds"] == true)
+            .target("as stated", check["holds"] == true)
     });
     let claims: Vec<Figure> = claims.collect();
     if claims.is_empty() {

@@ -427,7 +427,7 @@ fn turned_away(reports: &[LoadReport]) -> Outcome<Figure> {
     let share = number(lost) / number(sent);
     let off = 100.0 * (share / theory - 1.0);
     Ok(Figure::new(
-        format!("M/M/1/{ROOM} at {}: share turned away", FULL.load),
+        format!("M/M/1/{ROOM} at {}: share rejected", FULL.load),
         Measure::new(share, "").n(sent),
     )
     .peer("theory", Measure::new(theory, ""))

@@ -141,7 +141,7 @@ impl StartedProxies {
         output
             .trim()
             .parse()
-            .map_err(|_| TaskError::Failed(format!("curl says {output:?}")))
+            .map_err(|_| TaskError::Failed(format!("curl reports {output:?}")))
     }
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn page(bench: &Bench) -> Outcome<Vec<Figure>> {
         let holds = soap.value >= 0.85 * page.value;
         let capacity = Figure::new(format!("capacity as SOAP, {connection}"), soap);
         let capacity = capacity.peer("page", page);
-        let name = format!("server CPU per SOAP reply beside a page, {connection}");
+        let name = format!("server CPU per SOAP reply, compared with a page, {connection}");
         figures.extend([
             match connection {
                 "new" => capacity.target("at least 0.85 of the page's", holds),

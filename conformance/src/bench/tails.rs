@@ -99,10 +99,10 @@ fn figures_of(seen: &[TailResult; PROXIES.len()], when: &str, rate: &str) -> [Fi
     [
         figure("p99", "ms", |seen| &seen.tail),
         Figure::new(
-            format!("rounds with a p99 no longer than HAProxy's, {when}"),
+            format!("rounds with a p99 not above HAProxy's, {when}"),
             share,
         )
-        .target("half, as far as the interval tells", high >= 0.5)
+        .target("half, within the interval", high >= 0.5)
         .remark(rate),
         figure("connections", "", |seen| &seen.connections).detail(),
         figure("share of the core", "%", |seen| &seen.busy).detail(),

@@ -98,7 +98,7 @@ fn follow(broker: &Server) -> Outcome<Receiver<(Instant, String)>> {
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     let (sender, events) = channel();
     let ready = lines.any(|line| line == "event: ready" || line == "event:ready");
-    check(ready, || "the stream ends before all has been told".into())?;
+    check(ready, || "the stream ends before the last change".into())?;
     std::thread::spawn(move || {
         // Until the receiver is dropped.
         lines.try_for_each(|line| sender.send((Instant::now(), line)))

@@ -55,7 +55,7 @@ pub(crate) fn for_a_minute(site: &Site) -> Outcome<()> {
     let age_at_end = age(site, &far)?.unwrap_or_default();
     check(
         age_at_end + UNNOTICED.as_secs() >= SILENCE.as_secs(),
-        || format!("after a minute it says {age_at_end} s"),
+        || format!("after a minute it reports {age_at_end} s"),
     )?;
     check(put(site, &far, &token, 0).is_err(), || {
         "who is cut off takes offers".to_owned()
@@ -65,7 +65,7 @@ pub(crate) fn for_a_minute(site: &Site) -> Outcome<()> {
     put(site, &far, &token, version + 1)?;
     until_same(site, &near, &far)?;
     println!(
-        "  postgres: a minute's silence, {version} writes beside it, {lookups} lookups: the same in the end"
+        "  postgres: a minute's silence, {version} writes at the same time, {lookups} lookups: the same in the end"
     );
     Ok(())
 }

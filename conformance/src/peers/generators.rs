@@ -114,7 +114,7 @@ fn status(site: &Site, shop: &Server, path: &str, options: &[&str]) -> Outcome<u
     let output = site.run("curl", &mut command, 20)?.stdout;
     output
         .parse()
-        .map_err(|_| TaskError::Failed(format!("curl says status {output}")))
+        .map_err(|_| TaskError::Failed(format!("curl reports status {output}")))
 }
 
 /// curl for a path, with these options.

@@ -67,7 +67,7 @@ pub(crate) fn juddi(site: &Site) -> Outcome<()> {
             Ok(get(site, broker, &format!("/v1/offers?type={TYPE}"))?.contains("\"offers\":[]"))
         })?;
     }
-    println!("  juddi: what it no longer names is withdrawn");
+    println!("  juddi: services that it stops naming are withdrawn");
     Ok(())
 }
 
@@ -236,7 +236,7 @@ impl<'s> Scene<'s> {
     /// From a client's first request to the answer, over all pages of the registry.
     fn finds(&self, broker: &Server) -> Outcome<()> {
         check(self.ask(broker, TYPE).is_err(), || {
-            "an offer before anybody asked".to_owned()
+            "an offer before the first request".to_owned()
         })?;
         until("an offer", || Ok(self.ask(broker, TYPE).is_ok()))?;
         self.answers(broker)?;

@@ -16,7 +16,7 @@ use crate::error::Outcome;
 /// `N passed, N failed`.
 pub(crate) fn run(checkout: &Checkout) -> Outcome<ExitCode> {
     println!(
-        "left out: peers, tests of the documentation, features alone, and tests that wait on a clock:"
+        "omitted: peers, tests of the documentation, features alone, and tests that wait on a clock:"
     );
     for row in WAITING {
         let modules = if row.modules.is_empty() {

@@ -337,7 +337,7 @@ fn no_word_stands_twice_and_every_exception_is_needed() {
         .collect();
     let mut seen = BTreeSet::new();
     for term in TERMS {
-        assert!(seen.insert(term.word), "{} stands twice", term.word);
+        assert!(seen.insert(term.word), "{} is there twice", term.word);
         for (exception, reason) in term.except {
             assert!(!reason.is_empty(), "{exception} has no reason");
             let is_needed = parts.iter().any(|(path, parts)| {

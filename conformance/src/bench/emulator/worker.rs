@@ -55,7 +55,7 @@ impl Ran {
                 ("packet", [sent, arrived]) => ran.packets.push((*sent, *arrived)),
                 ("window", [from, to, packets]) => ran.windows.push((*from, *to, *packets)),
                 ("packet" | "window", _) => {
-                    return Err(TaskError::Failed(format!("measure said: {line}")));
+                    return Err(TaskError::Failed(format!("output of measure: {line}")));
                 }
                 _ => {
                     ran.texts.insert(word.into(), rest.into());

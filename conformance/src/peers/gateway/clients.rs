@@ -96,7 +96,7 @@ fn ask(site: &Site, url: &str, options: &[&str]) -> Outcome<Said> {
         .args(options)
         .args(["--write-out", "\n%{http_version} %{size_download}", url]);
     let output = site.run("curl", &mut command, 20)?.stdout;
-    let odd = || TaskError::Failed(format!("curl said {output:?}"));
+    let odd = || TaskError::Failed(format!("curl reported {output:?}"));
     let (body, facts) = output.rsplit_once('\n').ok_or_else(odd)?;
     let (version, length) = facts.split_once(' ').ok_or_else(odd)?;
     Ok(Said {

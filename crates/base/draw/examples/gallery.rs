@@ -85,7 +85,7 @@ fn overload() -> Section {
         Block::Chart(Box::new(chart)),
         Block::Verdicts(vec![
             Verdict { state: State::Pass("holds"), sentence: "Attempts equal intended: 36,000 of 36,000.".into(), reason: "".into() },
-            Verdict { state: State::Note("claim differs"), sentence: "Under overload the Web service is 12 % slower than the page; the paper says more than 30 %.".into(), reason: "Noise: runs of a quarter of a second.".into() },
+            Verdict { state: State::Note("claim differs"), sentence: "Under overload the Web service is 12 % slower than the page; the paper states more than 30 %.".into(), reason: "Noise: runs of a quarter of a second.".into() },
             Verdict { state: State::Fail("does not hold"), sentence: "No SYN was sent twice: 3 were, which means that the connect timeout is longer than the kernel's first retransmission on this machine.".into(), reason: "Noise: runs of a quarter of a second.".into() },
         ]),
         Block::Labelled("What differs.".into(), "Our server is a thousand times faster, so the axis is scaled to its capacity.".into()),

@@ -296,7 +296,7 @@ impl Bars {
         let beyond: Vec<String> = beyond.collect();
         let mut notes = self.notes.clone();
         if lost > 0 {
-            notes.push(format!("Left out, not a number or below zero: {lost}."));
+            notes.push(format!("Omitted, not a number or below zero: {lost}."));
         }
         if !beyond.is_empty() {
             notes.push(format!(

@@ -319,7 +319,7 @@ fn notes(chart: &Chart, area: &Area, traces: &[Trace<'_>]) -> Vec<String> {
     let mut notes = chart.notes.clone();
     if lost > 0 {
         notes.push(format!(
-            "{lost} {} left out: not a number, or without a place on the axis.",
+            "{lost} {} omitted: not a number, or without a position on the axis.",
             points(lost)
         ));
     }

@@ -244,7 +244,7 @@ fn odd_data_are_drawn_or_counted() {
     bars.groups[0].bars = odd.map(|value| Bar::single("b", value)).to_vec();
     assert!(
         bars.svg()
-            .contains("Left out, not a number or below zero: 8."),
+            .contains("Omitted, not a number or below zero: 8."),
         "{}",
         bars.svg()
     );
@@ -368,7 +368,7 @@ fn odd_ladders_are_drawn_or_counted() {
         "{text}"
     );
     assert!(
-        text.contains("Left out, without a place in time: 59."),
+        text.contains("Omitted, without a position in time: 59."),
         "{text}"
     );
     ladder.arrows.clear();

@@ -121,7 +121,7 @@ impl AccountsConfig {
         }
         if has_prices && self.broker.is_none() {
             return wrong(
-                "protection.policy = \"prices\" with [accounts] needs accounts.broker: otherwise nobody can pay; write \
+                "protection.policy = \"prices\" with [accounts] needs accounts.broker: otherwise no client can pay; write \
                  broker = { url = \"http://127.0.0.1:8090\", token = \"FILE\" }, or leave out [accounts]"
                     .to_owned(),
             );

@@ -262,7 +262,9 @@ impl Prices {
             return wrong(&format!("prices.controller: {error}"));
         }
         if self.discount.get() > 0.9 {
-            return wrong("prices.discount is at most 90%: nobody is held off who pays nothing");
+            return wrong(
+                "prices.discount is at most 90%: a client that pays nothing is not deterred",
+            );
         }
         let rates = [Some(self.rate), Some(self.most_rate), self.capacity];
         if rates

@@ -38,7 +38,7 @@ pub enum GatewayError {
     #[error("traces.collector: {0}")]
     Traces(#[source] posthaste_broker_client::UrlError),
     /// A setting that only a restart can change.
-    #[error("{0} cannot change while the gateway runs: start it anew")]
+    #[error("{0} cannot change at reload: restart the gateway")]
     Fixed(&'static str),
 }
 
@@ -131,7 +131,7 @@ pub enum PromiseError {
     #[error(transparent)]
     Parse(#[from] posthaste_qos::DocumentError),
     /// The document is not a single offer.
-    #[error("want one offer, whose price does not count")]
+    #[error("expected one offer; its price is ignored")]
     NotOneOffer,
 }
 

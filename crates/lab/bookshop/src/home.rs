@@ -11,7 +11,7 @@ pub(crate) fn page(address: &str, book: &Book, count: usize) -> String {
         r#"<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>The bookshop</title></head><body>
 <h1>The bookshop</h1>
-<p>An inventory of {count} books, asked by ISBN and answered in four forms with the same information:
+<p>An inventory of {count} books, requested by ISBN and returned in four forms with the same information:
 a Web service (SOAP), a page, JSON and gRPC. Orders and the tokens of a chat are event streams. It exists to be
 measured.</p>
 <h2>Try it</h2>

@@ -165,7 +165,7 @@ impl ShopHandler {
                 ok("text/plain; version=0.0.4; charset=utf-8", text)
             }
             _ => {
-                let message = "there is nothing here: GET / says what there is\n".to_owned();
+                let message = "there is nothing here: GET / lists the resources\n".to_owned();
                 ShopReply::new(ReplyForm::Other, StatusCode::NOT_FOUND, TEXT, message)
             }
         }

@@ -229,7 +229,7 @@ fn records() -> Vec<Record> {
             documentation: "Why there is no answer.",
             elements: vec![
                 Element::simple("problem", "string", "invalid-isbn or unknown-isbn."),
-                Element::simple("isbn", "string", "What was asked for."),
+                Element::simple("isbn", "string", "The requested book."),
             ],
         },
     ]

@@ -103,7 +103,9 @@ pub(crate) fn changes(before: &Controls, now: &Controls) -> Vec<String> {
     }
     if now.protection != before.protection {
         let new = match now.protection {
-            AdmissionPolicy::None => "nothing stands before the shop: everybody is let in",
+            AdmissionPolicy::None => {
+                "there is no gateway before the shop: every request is admitted"
+            }
             other => other.label(),
         };
         news.push(format!("Protection: {new}. A new gateway took over."));

@@ -194,7 +194,7 @@ impl AdmissionPolicy {
             Self::Rajomon => "price, moved by RAJOMON's rules",
             Self::Limit => "a limit that adapts, without prices",
             Self::Rate => "a fixed rate, 90 requests/s",
-            Self::None => "none: everybody is let in",
+            Self::None => "none: every request is admitted",
         }
     }
 }

@@ -194,7 +194,7 @@ pub(crate) const PLANNED: &[Planned] = &[
     ),
     to_come(
         "wsqos/table-5",
-        "the handheld on GPRS beside a loaded server",
+        "the handheld on GPRS next to a loaded server",
         HANDHELD,
     ),
     to_come("wsqos/fig-56", "offers in memory: response time", BROKER),

@@ -14,7 +14,7 @@ pub(crate) const QUESTIONS: [PaperQuestion; 10] = [
         answer: overload::fig_05::answer,
     },
     PaperQuestion {
-        question: "Does a server keep its throughput when it is asked for more than it can serve?",
+        question: "Does a server keep its throughput when it gets more requests than it can serve?",
         figure: overload::fig_09::FIGURE.id,
         answer: overload::fig_09::answer,
     },
@@ -39,7 +39,7 @@ pub(crate) const QUESTIONS: [PaperQuestion; 10] = [
         answer: compression::networks::answer,
     },
     PaperQuestion {
-        question: "Can the server decide by its load for whom to compress?",
+        question: "Can the server decide by its load for which clients to compress?",
         figure: compression::fig_53::FIGURE.id,
         answer: compression::fig_53::answer,
     },
@@ -54,7 +54,7 @@ pub(crate) const QUESTIONS: [PaperQuestion; 10] = [
         answer: diffserv::gains::answer,
     },
     PaperQuestion {
-        question: "Do prices protect a server that is asked for more than it can do?",
+        question: "Do prices protect a server that gets more requests than it can serve?",
         figure: pricing::prices_2026::FIGURE.id,
         answer: pricing::prices_2026::answer,
     },

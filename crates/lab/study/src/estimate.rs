@@ -6,7 +6,7 @@
 
 /// Note for drawings of a mean as in the papers.
 pub const COMPLETE_REPLIES: &str =
-    "Means are of complete replies: requests that were aborted are left out, as in the paper.";
+    "Means are of complete replies: requests that were aborted are omitted, as in the paper.";
 /// Note for drawings of a percentile.
 pub const ALL_DUE: &str = "Percentiles are of all requests that were due; one without a reply is longer than any bound, and a percentile among such is not drawn.";
 

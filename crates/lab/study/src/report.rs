@@ -54,7 +54,7 @@ fn lead(drawn: &[Drawn<'_>]) -> String {
     let unexplained =
         |check: &&Check| check.kind == CheckKind::Paper && !check.holds && check.reason.is_empty();
     let reasons = match checks().filter(unexplained).count() {
-        0 => "a reason, known or possible, stands under each difference".to_owned(),
+        0 => "a reason, known or possible, is given under each difference".to_owned(),
         some => format!("for {some} of the differences no reason is known"),
     };
     format!(

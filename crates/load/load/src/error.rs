@@ -21,7 +21,7 @@ pub enum RunError {
     #[error(transparent)]
     BrokerUrl(Cause),
     /// The plan needs offers, and the broker reports none.
-    #[error("the broker at {broker} has not told its offers: {reason}")]
+    #[error("the broker at {broker} has not sent its offers: {reason}")]
     Broker {
         /// Its URL.
         broker: String,

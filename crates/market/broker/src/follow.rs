@@ -37,7 +37,7 @@ pub(crate) fn follow(
         match event {
             FollowerEvent::Told(event) => return Ok(followed.take(event)?),
             FollowerEvent::Lost(error) => {
-                tracing::warn!(%error, upstream, "no longer in step");
+                tracing::warn!(%error, upstream, "out of step");
                 followed.build = None;
             }
             // Offers expire by the clock of this machine.

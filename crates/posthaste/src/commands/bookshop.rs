@@ -20,7 +20,7 @@ Examples:
     curl http://127.0.0.1:8080/
   One core, and a queue that fills as a small server's does:
     posthaste bookshop --cpus 0 --backlog 128 --concurrency 384
-  The same on a machine 20 times slower, so that a generator beside it can overload it:
+  The same on a machine 20 times slower, so that a generator next to it can overload it:
     posthaste bookshop --cpus 0 --backlog 128 --concurrency 384 --slowdown 20
   A queue with a known answer (M/D/1, 5 ms a request), to check a load generator against:
     posthaste bookshop --service md1:5ms

@@ -26,7 +26,7 @@ Examples:
     posthaste broker --config broker.toml --check
   Brokers that share a registry:
     posthaste broker --store postgres://broker@db.example/offers
-  A broker of one's own, beside the client, that follows one:
+  A broker next to the client that follows another one:
     posthaste broker --follow http://broker.example:8090 --listen 127.0.0.1:8091
   A new token without a gap: make one, hand it over, then end the old one:
     posthaste broker token list

@@ -45,7 +45,7 @@ impl BrokerAccess {
         client.trusting(&trust).map_err(Failure::usage)
     }
 
-    /// A client with the token. Without one, the error says `remedy`, or names the variable that replaces a set
+    /// A client with the token. Without one, the error states `remedy`, or names the variable that replaces a set
     /// [`FORMER_TOKEN`], which is never read.
     pub(super) fn bearer(&self, remedy: &str) -> Result<BrokerClient, Failure> {
         let token = match &self.token_file {

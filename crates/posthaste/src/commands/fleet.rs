@@ -26,7 +26,7 @@ pub(crate) struct NatsArgs {
     /// Trust the authority with this certificate for the NATS server (PEM) [default: the system's authorities]
     #[arg(long, value_name = "FILE")]
     nats_ca: Option<PathBuf>,
-    /// Accept a NATS server that is not on this machine and has no authentication or no TLS: anybody in reach can then
+    /// Accept a NATS server that is not on this machine and has no authentication or no TLS: any host in reach can then
     /// command agents, and read their requests
     #[arg(long)]
     nats_insecure: bool,

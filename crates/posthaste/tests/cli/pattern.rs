@@ -394,7 +394,7 @@ fn packets_outside_the_other_capture_are_counted_apart() {
     assert_eq!((made.code, &*made.err), (Some(0), ""));
     assert_eq!(entries(&made.out), ["down drop 4, 9", "down hold 6: 2"]);
     let note =
-        "2 lost, 1 overtaken, 3 sent while the other capture shows nothing: not known, left out";
+        "2 lost, 1 overtaken, 3 sent while the other capture shows nothing: not known, omitted";
     assert!(made.out.contains(note), "{}", made.out);
 }
 

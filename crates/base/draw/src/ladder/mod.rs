@@ -130,7 +130,7 @@ impl Ladder {
         let mut notes = self.notes.clone();
         let without = self.arrows.len() - arrows.len();
         if without > 0 {
-            notes.push(format!("Left out, without a place in time: {without}."));
+            notes.push(format!("Omitted, without a position in time: {without}."));
         }
         (arrows, notes)
     }

@@ -169,7 +169,7 @@ impl ServiceState {
                 Next::Admitted(ticket) => {
                     let among = Some(self.service.among(now, ticket.kind()));
                     let is_sent = waiter.is_some_and(|waiter| waiter.send(among).is_ok());
-                    debug_assert!(is_sent, "a slot is given to nobody");
+                    debug_assert!(is_sent, "a slot has a receiver");
                     if is_sent {
                         admitted += 1;
                     } else {

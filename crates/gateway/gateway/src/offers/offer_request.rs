@@ -37,7 +37,7 @@ impl FallbackReason {
         match self {
             Self::Waiting => "no offer has arrived from the broker yet",
             Self::Lapsed => {
-                "the broker has been away for too long, and its last offers no longer hold"
+                "the broker has not answered for too long, and its last offers have expired"
             }
             Self::NoOffer => "the broker has no valid offer of the type",
         }

@@ -120,7 +120,7 @@ impl UpstreamConnection {
     /// Returns the stream and the bytes read ahead, after a reply that switches protocols. `None` if the request has
     /// not been sent completely.
     pub(super) fn into_stream(mut self) -> Option<(Stream, Bytes)> {
-        debug_assert!(self.switches(), "nobody has asked for a switch");
+        debug_assert!(self.switches(), "no request needs a switch");
         let mut context = Context::from_waker(Waker::noop());
         if self.driver.poll(&mut context).is_pending() {
             return None;

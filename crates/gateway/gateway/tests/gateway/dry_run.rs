@@ -37,7 +37,7 @@ fn requests_beyond_the_rate_are_admitted_and_counted_apart() {
     assert_eq!(count("entered_total{by=\"dry-run\"}"), 2.0);
     let page = status_page(&gateway);
     assert!(page.contains("Dry run:"), "{page}");
-    assert!(page.contains("would be turned away: rate"), "{page}");
+    assert!(page.contains("would be rejected: rate"), "{page}");
     // The end of the dry run finds the bucket empty.
     gateway.reload(with(false)).unwrap();
     assert_eq!(get(&gateway, "/", "").status, 429);

@@ -51,7 +51,7 @@ pub enum ReflectionError {
         suggestion: String,
     },
     /// The server reports an error.
-    #[error("the server's reflection says: {0}")]
+    #[error("the server's reflection reports: {0}")]
     Reported(String),
     /// The server's message is not an answer to the question.
     #[error("the server's reflection answers {0}")]

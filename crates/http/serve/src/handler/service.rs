@@ -132,7 +132,7 @@ async fn wait_for_empty_end(request: &mut Request<Incoming>, peer: &Peer) -> Res
         if frame.is_err() {
             return Err(Rejection {
                 status: StatusCode::BAD_REQUEST,
-                reason: "a request that says that it has no content has some",
+                reason: "a request that states no content has some",
             });
         }
     }

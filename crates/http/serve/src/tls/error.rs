@@ -28,7 +28,7 @@ pub enum TlsError {
     )]
     Nameless(PathBuf),
     /// Certificate and key do not match, or rustls rejects them.
-    #[error("the certificate and the key cannot be used: {0}: make both anew, together")]
+    #[error("the certificate and the key cannot be used: {0}: create both again, together")]
     Unusable(#[from] rustls::Error),
 }
 

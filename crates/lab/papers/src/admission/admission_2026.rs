@@ -12,7 +12,7 @@ use crate::planned::THESIS;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/admission-2026",
-    title: "what protects the important half of an overload, beside other proxies",
+    title: "what protects the important half of an overload, compared with other proxies",
     claim: "Beyond the thesis: with a protection that knows the important requests, they are served in time whatever the others send.",
     paper: THESIS,
     budget: Span::from_secs(165),
@@ -380,7 +380,7 @@ fn overloaded(records: &Records) -> [Check; 3] {
         Some((name, best)) => Check::goal(
             important.high >= best.low,
             format!(
-                "Of the important requests {PROTECTED} answers {} within 200 ms, the best other proxy, {name}, {} (asked: no less, but for the scatter of the runs).",
+                "Of the important requests {PROTECTED} answers {} within 200 ms, the best other proxy, {name}, {} (required: no less, but for the scatter of the runs).",
                 percent(important.median),
                 percent(best.median)
             ),
@@ -393,7 +393,7 @@ fn overloaded(records: &Records) -> [Check; 3] {
         Check::goal(
             important.median >= 0.98,
             format!(
-                "At {OVERLOAD} the capacity, {PROTECTED} answers {} of the important requests within 200 ms (asked: 98 %).",
+                "At {OVERLOAD} the capacity, {PROTECTED} answers {} of the important requests within 200 ms (required: 98 %).",
                 percent(important.median)
             ),
         )
@@ -402,7 +402,7 @@ fn overloaded(records: &Records) -> [Check; 3] {
         Check::goal(
             goodput.median >= 0.95,
             format!(
-                "At {OVERLOAD} the capacity, {PROTECTED} lets {} of it be answered within 200 ms (asked: 95 %).",
+                "At {OVERLOAD} the capacity, {PROTECTED} lets {} of it be answered within 200 ms (required: 95 %).",
                 percent(goodput.median)
             ),
         )
@@ -424,7 +424,7 @@ fn recovered(records: &Records, scenario: &str) -> Check {
     Check::goal(
         ours <= 5.0,
         format!(
-            "After a {scenario}, 99 % of the requests meet 200 ms again after {} with {PROTECTED} (asked: 5 s), and {} with {NOTHING}.",
+            "After a {scenario}, 99 % of the requests meet 200 ms again after {} with {PROTECTED} (required: 5 s), and {} with {NOTHING}.",
             duration(ours),
             duration(none)
         ),
@@ -440,7 +440,7 @@ fn shared(records: &Records) -> Check {
     Check::goal(
         ours >= 0.97,
         format!(
-            "Next to a client with ten times their load, {} of the requests of the other clients are answered within 200 ms with {PROTECTED} (asked: 97 %), {} with {NOTHING}.",
+            "Next to a client with ten times their load, {} of the requests of the other clients are answered within 200 ms with {PROTECTED} (required: 97 %), {} with {NOTHING}.",
             percent(ours),
             percent(none)
         ),
@@ -454,7 +454,7 @@ fn paid(records: &Records) -> Check {
     Check::goal(
         paid.low > believed.high,
         format!(
-            "Next to a client that states any price, {} of the requests of the other clients are answered within 200 ms with {BUDGETS}, {} with {BELIEVED} (asked: more with budgets, beyond the scatter of the runs).",
+            "Next to a client that states any price, {} of the requests of the other clients are answered within 200 ms with {BUDGETS}, {} with {BELIEVED} (required: more with budgets, beyond the scatter of the runs).",
             percent(paid.median),
             percent(believed.median)
         ),
@@ -543,7 +543,7 @@ mod tests {
         assert!(find("Of 5 runs 1 are void").holds);
         let beside = find("the best other proxy, HAProxy");
         assert!(!beside.holds && beside.sentence.contains("answers 20.0 %"));
-        assert!(find("(asked: 95 %)").holds);
+        assert!(find("(required: 95 %)").holds);
     }
 
     #[test]

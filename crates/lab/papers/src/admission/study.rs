@@ -244,7 +244,7 @@ fn describe(records: &mut Records, extent: &AdmissionExtent, cores: Cores) {
     records.set_parameter("repetitions", extent.repetitions);
     records.set_parameter(
         "cores",
-        format!("{}; the shop beside the generator", cores.describe()),
+        format!("{}; the shop next to the generator", cores.describe()),
     );
     for competitor in &COMPETITORS {
         records.set_parameter(competitor.name, competitor.settings());

@@ -85,7 +85,7 @@ pub(super) fn stays(records: &Records, theirs: &Theirs) -> Check {
     Check::claim(
         past >= 0.9 * peak,
         format!(
-            "Past its limit the broker answers {past:.0}/s, and {peak:.0}/s at the best of all rates (asked: 90 % of that; the thesis's: {:.0}/s).",
+            "Past its limit the broker answers {past:.0}/s, and {peak:.0}/s at the best of all rates (required: 90 % of that; the thesis's: {:.0}/s).",
             theirs.full
         ),
     ).because(NOISE)
@@ -105,7 +105,7 @@ pub(super) fn linear(records: &Records, theirs: &Theirs) -> Check {
     Check::claim(
         low >= 0.95 && high <= 1.05,
         format!(
-            "Up to {LINEAR} of the capacity {:.1} to {:.1} % of what is offered is answered (asked: 95 to 105 %; the thesis's throughput is linear up to {:.0}/s).",
+            "Up to {LINEAR} of the capacity {:.1} to {:.1} % of what is offered is answered (required: 95 to 105 %; the thesis's throughput is linear up to {:.0}/s).",
             100.0 * low,
             100.0 * high,
             theirs.full

@@ -120,7 +120,7 @@ fn stream(broker: &Broker) -> Result<(Follower, Receiver<ReadChange>), Failure> 
     };
     let follower = Follower::start(BrokerClient::new(&url(broker))?, tell)?;
     let begun = is_ready.recv_timeout(PATIENCE);
-    begun.map_err(|_| format!("{} tells nothing", url(broker)))?;
+    begun.map_err(|_| format!("{} reports nothing", url(broker)))?;
     Ok((follower, read_changes))
 }
 

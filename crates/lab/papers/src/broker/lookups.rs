@@ -178,7 +178,7 @@ impl Filled {
         let mut timings: Vec<_> = designs
             .iter()
             .map(|(design, method)| {
-                let order = conditions.seed.stream("which type is asked for");
+                let order = conditions.seed.stream("requested type");
                 (design, method, order, Timing::new())
             })
             .collect();

@@ -85,7 +85,7 @@ fn checks(records: &Records) -> Vec<Check> {
         }
         checks.push(Check::goal(
             index >= times * database,
-            format!("With {question} bounds that is {:.0} times what {design} does when it is asked for each request ({:.1} k/s; wanted: {times:.0} times).", index / database, database / 1e3),
+            format!("With {question} bounds that is {:.0} times what {design} does with a query for each request ({:.1} k/s; wanted: {times:.0} times).", index / database, database / 1e3),
         ));
     }
     let rows = || records.table("answers").rows();
@@ -93,7 +93,7 @@ fn checks(records: &Records) -> Vec<Check> {
     let (lookups, same) = (sum("asked"), sum("as the index"));
     checks.push(Check::instrument(
         same == lookups && lookups > 0.0,
-        format!("Each design was asked each question of each type: {same:.0} of {lookups:.0} answers are of the same price as the index's."),
+        format!("Each design got each question of each type: {same:.0} of {lookups:.0} answers are of the same price as the index's."),
     ));
     checks
 }

@@ -14,7 +14,7 @@ use crate::testbed::instrument;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/policies-2026",
-    title: "beyond the paper: share compressed, throughput and tails against load, beside other proxies",
+    title: "beyond the paper: share compressed, throughput and tails against load, compared with other proxies",
     claim: "A policy that stops compression when the server is busy, and starts it again when it is not, swings between all and nothing, and the queue swings with it. A compressed share that keeps the load below the threshold falls steadily as the load grows, and the tail stays short.",
     paper: THESIS,
     budget: Span::from_secs(75),

@@ -49,7 +49,7 @@ fn sizes(records: &Records) -> Bars {
         title: "Bytes of each reply".to_owned(),
         value: Axis::linear("reply", Unit::Bytes),
         groups: Size::ALL.map(group).into(),
-        notes: vec!["In each pair ours stands left and the paper's right, dashed. Ours are whole SOAP messages, the paper's the Body alone.".to_owned()],
+        notes: vec!["In each pair ours is on the left and the paper's on the right, dashed. Ours are whole SOAP messages, the paper's the Body alone.".to_owned()],
     }
 }
 
@@ -175,7 +175,7 @@ fn sized(records: &Records) -> [Check; 4] {
         Check::claim(
             others.iter().all(|size| (2.0..3.5).contains(&times(*size))),
             format!(
-                "Two to three and a half times smaller from 3 kB on: {} (the paper's Body beside each).",
+                "Two to three and a half times smaller from 3 kB on: {} (with the paper's Body for each).",
                 smaller.join(", ")
             ),
         ),

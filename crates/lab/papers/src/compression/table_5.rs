@@ -10,7 +10,7 @@ use crate::planned::THESIS;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/table-5",
-    title: "the handheld on GPRS beside a loaded server",
+    title: "the handheld on GPRS next to a loaded server",
     claim: "While sclient loads the server with 80 to 160 requests a second that all ask for compression, the handheld's service time rises from 10 to 17 s, already at 120/s. If half of the requests ask for it and half leave the choice to the server (dynamic), the service time stays below 10.6 s up to 140/s.",
     paper: THESIS,
     budget: Span::from_secs(180),
@@ -66,12 +66,12 @@ fn plot(records: &Records) -> Vec<Plot> {
     let measured = |(_, rate): &(usize, f64)| row(records, OtherClients::All, *rate).is_some();
     let [all, none] = ["all", "none"].map(|name| records.number(&format!("capacity {name}")));
     vec![Plot::Bars(Bars {
-        title: "Service time of the handheld beside a loaded gateway".to_owned(),
+        title: "Service time of the handheld next to a loaded gateway".to_owned(),
         value: Axis::linear("mean service time", Unit::Seconds),
         groups: paper::RATES.into_iter().enumerate().filter(measured).map(group).collect(),
         notes: vec![
             format!("The gateway answers {none:.0} plain replies a second and {all:.0} compressed (paper: 135 and 90); rates are the paper's, scaled."),
-            "In each pair ours stands left and the paper's right, dashed. Whiskers are the shortest and the longest fetch; who had no connection within 10 s is in none.".to_owned(),
+            "In each pair ours is on the left and the paper's on the right, dashed. Whiskers are the shortest and the longest fetch; who had no connection within 10 s is in none.".to_owned(),
         ],
     })]
 }

@@ -65,7 +65,7 @@ fn checks(records: &Records) -> Vec<Check> {
     checks.push(Check::claim(
         cost <= 100.0 / 0.97,
         format!(
-            "Marking costs next to nothing: a reply takes {cost:.1} % of the processor time that it takes without marks, both asked side by side ({low:.1} to {high:.1}; 103.1 allowed, 97 % of the throughput)."
+            "Marking costs next to nothing: a reply takes {cost:.1} % of the processor time that it takes without marks, both measured side by side ({low:.1} to {high:.1}; 103.1 allowed, 97 % of the throughput)."
         ),
     ).because(NOISE));
     let followed = |who: &str| {

@@ -32,7 +32,7 @@ pub(crate) static FIG_64: Figure = Figure {
 pub(crate) static FIG_65: Figure = Figure {
     id: "wsqos/fig-65",
     title: "an ideal proxy, background 800 kbyte/s",
-    claim: "If the router tells classes by address, AF's throughput is the same at both background loads. That of best effort is about 10 replies a second lower at the higher load.",
+    claim: "If the router classifies by address, AF's throughput is the same at both background loads. That of best effort is about 10 replies a second lower at the higher load.",
     plot: ideal_plot::<0>,
     checks: ideal_checks::<0>,
     ..FIG_63
@@ -41,7 +41,7 @@ pub(crate) static FIG_65: Figure = Figure {
 pub(crate) static FIG_66: Figure = Figure {
     id: "wsqos/fig-66",
     title: "an ideal proxy, background 1,024 kbyte/s",
-    claim: "If the router tells classes by address, AF's throughput is the same at both background loads. That of best effort is about 10 replies a second lower at the higher load.",
+    claim: "If the router classifies by address, AF's throughput is the same at both background loads. That of best effort is about 10 replies a second lower at the higher load.",
     plot: ideal_plot::<1>,
     checks: both_backgrounds,
     ..FIG_63
@@ -57,7 +57,7 @@ pub(crate) fn answer(records: &Records) -> String {
     .map(|marks| past(records, marks, 800));
     let verdict = if gateway > nobody { "Yes" } else { "No" };
     format!(
-        "{verdict}: next to 800 kB/s of other traffic {gateway:.1} marked replies a second arrive, {nobody:.1} without marks, {address:.1} where the router tells them by address."
+        "{verdict}: next to 800 kB/s of other traffic {gateway:.1} marked replies a second arrive, {nobody:.1} without marks, {address:.1} where the router classifies by address."
     )
 }
 

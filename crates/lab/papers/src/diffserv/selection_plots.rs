@@ -57,7 +57,7 @@ pub(super) fn gain_checks<const PLACE: usize>(records: &Records) -> Vec<Check> {
 
 /// Replies with marks compared with the ideal and with none.
 pub(super) fn ideal_plot<const PLACE: usize>(records: &Records) -> Vec<Plot> {
-    let title = "Marks by the gateway beside classes by address";
+    let title = "Marks by the gateway and classes by address";
     over_rate(records, title, &MarkingPoint::ALL, PLACE)
 }
 

@@ -37,8 +37,8 @@ pub(super) fn no_early_rejection(records: &Records) -> Option<Check> {
     let rejected = sum("connect-aborted") + sum("unanswered");
     let left_out = match out.len() {
         0 => String::new(),
-        1 => "; one run is left out, in which another program held a core".to_owned(),
-        more => format!("; {more} runs are left out, in which another program held a core"),
+        1 => "; one run is omitted, in which another program held a core".to_owned(),
+        more => format!("; {more} runs are omitted, in which another program held a core"),
     };
     let check = Check::instrument(
         rejected == 0.0,

@@ -71,7 +71,7 @@ fn plot(records: &Records) -> Vec<Plot> {
             group(RequestForm::Service, paper::SERVICE_BYTES),
             group(RequestForm::Page, paper::PAGE_BYTES),
         ],
-        notes: vec!["The paper says \"more than\" 3,900 and \"about\" 1,200 bytes.".to_owned()],
+        notes: vec!["The paper states \"more than\" 3,900 and \"about\" 1,200 bytes.".to_owned()],
     };
     vec![Plot::Bars(bars)]
 }

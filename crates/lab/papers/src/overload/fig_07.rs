@@ -59,7 +59,7 @@ fn checks(records: &Records) -> Vec<Check> {
     checks.push(Check::claim(
         (ratio - 1.0).abs() < 0.1,
         format!("With many clients both are about the same: {ours:.0}/s as a Web service and {theirs:.0}/s as a page, {ratio:.2} (held to be the same within 10 %)."),
-    ).because("our generator has a core of its own, so that the two capacities show; equal throughput says that the paper's generator or network was the limit."));
+    ).because("our generator has a core of its own, so that the two capacities show; equal throughput means that the paper's generator or network was the limit."));
     let first = |curve: &[(f64, f64)]| curve.first().map_or(f64::NAN, |(_, y)| *y);
     let (ours, theirs) = (first(&service), first(&page));
     checks.push(

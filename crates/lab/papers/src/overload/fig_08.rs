@@ -14,7 +14,7 @@ use crate::testbed::instrument;
 pub(crate) static FIGURE: Figure = Figure {
     id: "overload/fig-08",
     title: "open loop: mean response time against request rate",
-    claim: "With sclient the response time rises sharply at about 145/s (Web service) and 180/s (page), stays flat while rejections take the excess, and rises once more at very high rates (interrupts). Under overload it is more than 30 % higher for the Web service.",
+    claim: "With sclient the response time rises sharply at about 145/s (Web service) and 180/s (page), stays flat while rejections take the excess, and rises again at very high rates (interrupts). Under overload it is more than 30 % higher for the Web service.",
     paper: PAPER,
     budget: Span::from_secs(33),
     study: &open::STUDY,

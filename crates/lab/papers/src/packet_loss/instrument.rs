@@ -63,13 +63,13 @@ pub(super) fn simulation(records: &Records) -> Vec<Check> {
         Check::instrument(
             planned == all && exact >= (1.0 - DISPLACED) * all && well == all && all > 0.0,
             format!(
-                "In {exact} of {all} simulated transactions the link dropped exactly the packets it was to drop, in {planned} no other (a packet that never came could not be dropped); {well} ended with the whole reply and both ends closed; in {displaced} something had been sent again before the loss: they are left out."
+                "In {exact} of {all} simulated transactions the link dropped exactly the packets it was to drop, in {planned} no other (a packet that never came could not be dropped); {well} ended with the whole reply and both ends closed; in {displaced} something had been sent again before the loss: they are omitted."
             ),
         ),
         Check::instrument(
             alike == again && again > 0.0,
             format!(
-                "Played once more in another order and on one core, {alike} of {again} came out the same to the nanosecond."
+                "Simulated again in another order and on one core, {alike} of {again} came out the same to the nanosecond."
             ),
         ),
         Check::instrument(
@@ -104,7 +104,7 @@ fn displaced(records: &Records) -> Check {
     Check::instrument(
         displaced as f64 <= DISPLACED * all as f64,
         format!(
-            "In {displaced} of {all} something had been sent again before the loss, so that other data was lost than meant: they are left out."
+            "In {displaced} of {all} something had been sent again before the loss, so that other data was lost than meant: they are omitted."
         ),
     )
 }
@@ -170,7 +170,7 @@ fn on_time(records: &Records) -> Check {
     Check::instrument(
         p99 <= TOLERANCE && lost == 0.0 && unseen == 0.0,
         format!(
-            "Packets left {p50} after their time at the median and {p99} at the 99th of a hundred; {lost} were lost beside those that were dropped, {unseen} not written down."
+            "Packets left {p50} after their time at the median and {p99} at the 99th of a hundred; {lost} were lost in addition to those that were dropped, {unseen} not written down."
         ),
     )
 }

@@ -166,7 +166,7 @@ impl<'a> Figures<'a> {
                     late(both),
                     late(neither)
                 ),
-            ).because("while SACK is on, this kernel finds losses by RACK alone and does so whatever the setting says."),
+            ).because("while SACK is on, this kernel finds losses by RACK alone and does so with every value of the setting."),
             Check::goal(
                 late(both) < late(no_sack),
                 format!(

@@ -139,7 +139,7 @@ fn shares(both: &[Chance; 2]) -> Bars {
         value: Axis::linear("share", Unit::Share),
         groups: names.into_iter().enumerate().map(group).collect(),
         notes: vec![format!(
-            "Whiskers are 95 % intervals of shares (Wilson). The computed ones stand beside the kernel whose packets they count: {} and {} from the server.",
+            "Whiskers are 95 % intervals of shares (Wilson). The computed ones are next to the kernel whose packets they count: {} and {} from the server.",
             both[0].packets, both[1].packets
         )],
     }

@@ -134,7 +134,7 @@ fn checks(records: &Records) -> Vec<Check> {
                 100.0 * USEFUL,
                 100.0 * GOOD
             ),
-        ).because("on a busy machine the kernel runs timers at later ticks and packets wait for a processor; each cell that is apart is told above with where its ladders part."));
+        ).because("on a busy machine the kernel runs timers at later ticks and packets wait for a processor; each cell that differs is listed above with the first difference of its ladders."));
         let mut others: Vec<RecordRow<'_>> =
             rows(records, kernel).filter(|row| !agrees(row)).collect();
         others.sort_by(|one, other| apart(other).abs().total_cmp(&apart(one).abs()));

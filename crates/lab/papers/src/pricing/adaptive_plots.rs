@@ -86,7 +86,7 @@ pub(super) fn accounted(records: &Records) -> Vec<Check> {
         Check::claim(
             refused <= 0.02 * intended,
             format!(
-                "Clients decline themselves what is too dear: {:.0} requests were not sent, {refused:.0} were refused because the price had just risen.",
+                "Clients decline themselves what is too expensive: {:.0} requests were not sent, {refused:.0} were refused because the price had just risen.",
                 sum("declined")
             ),
         ),

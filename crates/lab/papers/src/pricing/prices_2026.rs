@@ -10,7 +10,7 @@ use crate::planned::THESIS;
 
 pub(crate) static FIGURE: Figure = Figure {
     id: "wsqos/prices-2026",
-    title: "what protects a server that is asked for more than it can do",
+    title: "what protects a server that gets more requests than it can serve",
     claim: "Beyond the thesis: with prices that follow a fast signal, an overloaded server keeps working at its capacity. It serves the clients that value it most, and response times stay short.",
     paper: THESIS,
     budget: Span::from_secs(100),
@@ -250,7 +250,7 @@ fn stepped(records: &Records, scenario: &ComparedScenario, easy: f64) -> [Check;
         Check::goal(
             goodput >= 0.95,
             format!(
-                "At {most} times what can be done, {:.0} requests a second, {PRICED} prices let {:.1} % of it be answered within 100 ms (asked: 95).",
+                "At {most} times what can be done, {:.0} requests a second, {PRICED} prices let {:.1} % of it be answered within 100 ms (required: 95).",
                 most * CAPACITY,
                 goodput * 100.0
             ),
@@ -258,13 +258,13 @@ fn stepped(records: &Records, scenario: &ComparedScenario, easy: f64) -> [Check;
         Check::goal(
             p99 <= 2.0 * easy,
             format!(
-                "Who is served has a p99 of {p99:.0} ms; at {EASY} times what can be done it is {easy:.0} without protection (asked: twice that at most)."
+                "Who is served has a p99 of {p99:.0} ms; at {EASY} times what can be done it is {easy:.0} without protection (required: twice that at most)."
             ),
         ).because(NOISE),
         Check::goal(
             ours <= steps / 5.0,
             format!(
-                "In a steady load its price varies {:.1} times less than that of steps (variance; asked: 5).",
+                "In a steady load its price varies {:.1} times less than that of steps (variance; required: 5).",
                 steps / ours.max(1e-12)
             ),
         ),
@@ -277,7 +277,7 @@ fn swung(records: &Records, scenario: &ComparedScenario) -> Check {
     Check::goal(
         ours > steps,
         format!(
-            "While demand swings between {EASY} and {} times what can be done, {PRICED} prices let {ours:.1} % of what can be done of it be answered within 100 ms, those of steps {steps:.1} (asked: more than steps); a limit without prices {limit:.1}.",
+            "While demand swings between {EASY} and {} times what can be done, {PRICED} prices let {ours:.1} % of what can be done of it be answered within 100 ms, those of steps {steps:.1} (required: more than steps); a limit without prices {limit:.1}.",
             scenario.most
         ),
     ).because(NOISE)
@@ -295,7 +295,7 @@ fn aged(records: &Records, followed: &ComparedScenario, old: &ComparedScenario) 
     Check::goal(
         ours >= 95.0,
         format!(
-            "With clients that ask for prices every {} s only, {PRICED} prices let {ours:.1} % of what can be done be answered within 100 ms, those of steps {steps:.1} (asked: 95); {:.1} % of the requests are refused and told the present offer, of those who follow prices {:.1}.",
+            "With clients that ask for prices every {} s only, {PRICED} prices let {ours:.1} % of what can be done be answered within 100 ms, those of steps {steps:.1} (required: 95); {:.1} % of the requests are refused with the present offer, of those who follow prices {:.1}.",
             old.ask_every,
             refused(old),
             refused(followed)

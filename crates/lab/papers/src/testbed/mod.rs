@@ -160,7 +160,10 @@ impl Testbed {
         let cores = self.cores.describe();
         describe(records, conditions, self.cores);
         records.set_parameter("timeout", TIMEOUT);
-        records.set_parameter("cores", format!("{cores}; the origin beside the generator"));
+        records.set_parameter(
+            "cores",
+            format!("{cores}; the origin next to the generator"),
+        );
     }
 }
 

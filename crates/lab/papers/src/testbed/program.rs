@@ -88,7 +88,7 @@ impl Software {
         pin(pid, core)?;
         if !listens(listen) {
             let output = fs::read_to_string(&complaints)?;
-            let last = output.lines().last().unwrap_or("it says nothing");
+            let last = output.lines().last().unwrap_or("it prints nothing");
             let name = self.program();
             return Err(format!("{name} does not listen within {LISTENING:?}: {last}").into());
         }

@@ -119,6 +119,6 @@ fn exchange(address: SocketAddr, request: ClientRequest) -> Result<Vec<u8>, Fail
     let reply = block_on(HttpClient::at(address, LIMITS).fetch(request))??;
     match reply.status().as_u16() {
         200 => Ok(reply.into_body().into()),
-        _ => Err(format!("{address} says {:?} {}", reply.version(), reply.status()).into()),
+        _ => Err(format!("{address} replies {:?} {}", reply.version(), reply.status()).into()),
     }
 }

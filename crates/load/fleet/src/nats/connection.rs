@@ -93,13 +93,13 @@ pub struct ServerProperties {
 pub enum UnsafeServer {
     /// Anybody could command the agent.
     #[error(
-        "the server requires no authentication, so anybody could command agents\n\
+        "the server requires no authentication, so any client could command agents\n\
          add users to its configuration (deploy/nats.conf), or accept this with --nats-insecure"
     )]
     NoAuthentication,
     /// Anybody in between could command the agent.
     #[error(
-        "the connection is not encrypted, so anybody in between could command agents and read requests\n\
+        "the connection is not encrypted, so any host in between could command agents and read requests\n\
          add TLS to the server's configuration (deploy/nats.conf), or accept this with --nats-insecure"
     )]
     NoTls,

@@ -184,7 +184,10 @@ impl ChunkCipher {
 
     /// Moves sealed content to `out`.
     fn seal(&mut self, content: &mut Vec<u8>, is_last: bool, out: &mut Vec<u8>) {
-        debug_assert!(content.len() <= CHUNK, "an opener takes no longer chunk");
+        debug_assert!(
+            content.len() <= CHUNK,
+            "an opener takes chunks of this length at most"
+        );
         let nonce = self.next_nonce(is_last);
         let sealed = self
             .key

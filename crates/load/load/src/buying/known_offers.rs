@@ -177,7 +177,7 @@ impl KnownOffers {
             index.remove(&put.kind, &put.provider, &put.name);
             let Put { provider, name, .. } = put;
             self.incomparable
-                .get_or_insert_with(|| format!("{name} by {provider} is left out, {error}"));
+                .get_or_insert_with(|| format!("{name} by {provider} is omitted, {error}"));
         }
         Ok(())
     }

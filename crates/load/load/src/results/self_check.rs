@@ -110,7 +110,7 @@ fn not_sent_in_words(run: &Run, unsent: u64) -> Option<String> {
     (of_due(given_up) > UNSENT).then(|| {
         let given_up = percent(given_up);
         format!(
-            "{given_up} of the replies were given up for want of memory to decode them; \
+            "{given_up} of the replies were abandoned because memory to decode them ran out; \
              give it fewer connections, or leave --decode out"
         )
     })

@@ -76,7 +76,7 @@ fn get_trusted_providers() -> Offered {
     let providers = any_number("provider", Kind::Simple("string"), "");
     operation(
         "GetTrustedProviders",
-        "Those whose offers are taken: who may publish, and whom the registry names.",
+        "Providers whose offers are accepted: those with a token, and those that the registry names.",
         Vec::new(),
         vec![providers],
     )

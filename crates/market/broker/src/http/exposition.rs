@@ -124,16 +124,15 @@ fn directory(out: &mut DescriptorEncoder, directory: &Directory) -> Result<(), E
     counters(out, "uddi_rounds", rounds_help, rounds)?;
     let services = states.services;
     let services = services.map(|(state, count)| ([("state", state)], count as f64));
-    let services_help =
-        "Services that the registry names for the types asked for, by what becomes of them";
+    let services_help = "Services that the registry names for the requested types, by result";
     gauges(out, "uddi_services", services_help, services)?;
     let providers_help = "Providers that the registry names as trusted";
     gauge(out, "uddi_providers", providers_help, states.trusted as f64)?;
     let refused = [([], states.refused as f64)];
-    let refused_help = "Types that clients asked about beyond what the registry is asked for";
+    let refused_help = "Types in requests of clients for which the registry is not queried";
     counters(out, "uddi_refused_types", refused_help, refused)?;
     // No age before the first complete answer.
     let age = states.age.map(|age| ([], age.as_secs_f64()));
-    let age_help = "How long ago the registry has told all there is";
+    let age_help = "Time since the registry reported everything";
     gauges(out, "uddi_age_seconds", age_help, age)
 }

@@ -95,7 +95,7 @@ fn registry(directory: &Directory) -> Vec<String> {
     let others: u64 = others.iter().map(|(_, count)| count).sum();
     let age = match states.age {
         Some(age) => format!(", as of {} s ago.", age.as_secs()),
-        None => ": it has not told all of it yet.".to_owned(),
+        None => ": it has not reported everything yet.".to_owned(),
     };
     let named = format!(
         "The registry {} names {taken} services of {} types that are fetched from, {others} that are not, and {} trusted \
@@ -103,7 +103,7 @@ fn registry(directory: &Directory) -> Vec<String> {
         directory.location, states.kinds, states.trusted
     );
     let outage = states.outage.into_iter();
-    let outage =
-        outage.map(|reason| format!("It does not answer: {reason}. What is known stands."));
+    let outage = outage
+        .map(|reason| format!("It does not answer: {reason}. The last known offers are used."));
     [named].into_iter().chain(outage).collect()
 }

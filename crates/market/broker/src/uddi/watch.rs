@@ -75,7 +75,7 @@ impl Watch {
                 let registry = &self.uddi.inquiry;
                 match error {
                     Some(error) => {
-                        tracing::warn!(registry, "what is known of services stands: {error}")
+                        tracing::warn!(registry, "the last known services are used: {error}")
                     }
                     None => tracing::info!(registry, "the registry answers again"),
                 }

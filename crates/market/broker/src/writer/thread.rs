@@ -298,7 +298,7 @@ impl WriterThread {
                 Log::Forgotten => {
                     tracing::warn!(
                         number = self.number,
-                        "the log does not go on from here: all offers are loaded anew"
+                        "the log does not go on from here: all offers are loaded again"
                     );
                     self.load()?;
                 }

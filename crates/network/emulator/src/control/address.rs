@@ -24,7 +24,7 @@ pub enum ControlAddressError {
     Form(String),
     /// An address that others can reach.
     #[error(
-        "{0}: a control listens at loopback only, since anybody who reaches it can change the run: \
+        "{0}: a control listens at loopback only, since any client that reaches it can change the run: \
          write 127.0.0.1:{port} or unix:PATH", port = .0.port()
     )]
     NotLoopback(SocketAddr),

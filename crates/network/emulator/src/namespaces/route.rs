@@ -48,7 +48,7 @@ pub enum RouteError {
         remedy: &'static str,
     },
     /// An option without its value, or with an invalid one.
-    #[error("{option} wants {wanted}, for example `{option} {example}`")]
+    #[error("{option} needs {wanted}, for example `{option} {example}`")]
     Value {
         /// The option.
         option: &'static str,

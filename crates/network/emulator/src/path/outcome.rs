@@ -142,7 +142,7 @@ impl fmt::Display for EmulationVerdict {
             ),
             Self::Lost { packets } => write!(
                 f,
-                "lost: {packets} packets beside those that the link dropped, since the emulator could \
+                "lost: {packets} packets in addition to those that the link dropped, since the emulator could \
                  not keep up; lower the rate, end other work, or allow real-time priority"
             ),
         }

@@ -476,7 +476,10 @@ impl AgentReport {
             let _ = write!(line, ": {}", list(&self.ends));
         }
         if given_up > 0 {
-            let _ = write!(line, "; {given_up} connections given up for want of room");
+            let _ = write!(
+                line,
+                "; {given_up} connections abandoned because the table was full"
+            );
         }
         line
     }
@@ -506,7 +509,7 @@ impl fmt::Display for RunReport {
         let priority = if self.real_time {
             ""
         } else {
-            ", without real-time priority (`posthaste doctor` says how to get it)"
+            ", without real-time priority (`posthaste doctor` shows how to get it)"
         };
         writeln!(
             f,

@@ -466,9 +466,7 @@ fn not_started(command: &OsStr, error: &io::Error) -> SessionError {
         ),
         io::ErrorKind::NotFound => (
             127,
-            format!(
-                "{name}: command not found; for what only a shell knows write sh -c '{name} ...'"
-            ),
+            format!("{name}: command not found; for shell syntax write sh -c '{name} ...'"),
         ),
         _ => (126, format!("{name}: cannot be run: {error}")),
     };

@@ -302,7 +302,7 @@ impl Tracks {
         let period = range.first;
         if self.repeat.is_some() {
             return Err(PatternRefusal::new(
-                "how it repeats is said already",
+                "the repetition is stated already",
                 "leave one of the two",
             ));
         }

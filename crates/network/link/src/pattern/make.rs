@@ -111,12 +111,12 @@ impl Findings {
             (self.jumps, "after a jump in sequence numbers"),
             (
                 self.unassigned,
-                "equal to too many others: not known, left out",
+                "equal to too many others: not known, omitted",
             ),
             (self.unsent, "only in the receiver's capture"),
             (
                 self.outside,
-                "sent while the other capture shows nothing: not known, left out",
+                "sent while the other capture shows nothing: not known, omitted",
             ),
         ];
         for (count, name) in counts {

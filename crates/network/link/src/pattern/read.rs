@@ -178,7 +178,7 @@ fn nothing(line: &str) -> Result<(), Wrong> {
         None => Ok(()),
         Some(_) => Err(Wrong::at(
             at,
-            "something stands behind `end`",
+            "there is something behind `end`",
             "make `end` the last line",
         )),
     }

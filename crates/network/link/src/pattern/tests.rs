@@ -291,11 +291,11 @@ const REFUSED: &[(&str, &str)] = &[
     ("down repeat 0ms", "nothing can repeat after no time"),
     (
         "down repeat 5\ndown repeat 6",
-        "how it repeats is said already",
+        "the repetition is stated already",
     ),
     (
         "end\ndown drop 3",
-        "line 3, column 1: something stands behind `end`",
+        "line 3, column 1: there is something behind `end`",
     ),
 ];
 

@@ -88,7 +88,7 @@ pub enum PlanError {
     NoRoom,
     /// A threshold that no queue reaches.
     #[error(
-        "step:{threshold} marks nothing: the queue never holds so many, give it a larger limit"
+        "step:{threshold} marks nothing: the queue never holds that many, give it a larger limit"
     )]
     NeverMarks {
         /// The threshold in packets.

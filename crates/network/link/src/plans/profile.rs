@@ -146,7 +146,7 @@ pub const PROFILES: &[Profile] = &[
     },
     Profile {
         name: "transatlantic",
-        about: "New York to London on a backbone that is nobody's bottleneck",
+        about: "New York to London on a backbone without a bottleneck",
         source: "Verizon, service level agreement for its IP network: at most 90 ms mean round trip between its hubs in New York and London, half of it each way",
         up: way(0, 45_000, 0),
         down: way(0, 45_000, 0),

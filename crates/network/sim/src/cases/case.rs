@@ -393,7 +393,7 @@ pub fn exchanges_title(exchanges: &[SimulatedExchange]) -> String {
         count => format!(", {count} times on a connection"),
     };
     format!(
-        "{} bytes asked, {} of processing, {} bytes answered{times}",
+        "{} bytes requested, {} of processing, {} bytes answered{times}",
         exchange.request, exchange.processing, exchange.reply
     )
 }

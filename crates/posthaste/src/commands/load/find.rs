@@ -9,7 +9,7 @@ use super::runner::PlanRunner;
 use super::{Args, from_run, print_json};
 use crate::commands::{Failure, print, stop_on_signal};
 
-/// Time of a search unless --duration says otherwise.
+/// Time of a search without --duration.
 const BUDGET: Span = Span::from_secs(50);
 
 impl Args {

@@ -69,7 +69,7 @@ pub(crate) struct Args {
     /// With --find: say so if half of the interval is wider than this share of the capacity [default: 5%]
     #[arg(long, value_name = "X%", value_parser = precision, help_heading = "Pace")]
     precision: Option<Ratio>,
-    /// Rates from A to B in so many steps (100/s..1000/s:10), or in steps of a rate (:100/s);
+    /// Rates from A to B in that many steps (100/s..1000/s:10), or in steps of a rate (:100/s);
     /// they share the duration equally
     #[arg(long, value_name = "A..B:S", help_heading = "Pace")]
     steps: Option<RateSteps>,
@@ -306,7 +306,7 @@ Examples:
       headers = { \"Content-Type\" = \"text/xml\", SOAPAction = '\"\"' }
       body-file = \"request.xml\"
   A handheld on GPRS, which unpacks a reply 10,000 times slower than this machine, with a service of this
-  machine (docs/guides/slow-phone.md says where the number comes from):
+  machine (docs/guides/slow-phone.md states the source of the number):
     posthaste net --profile gprs --to localhost:8080 -- posthaste load http://10.0.0.2:8080/ \\
       --clients 1 --connect-timeout 10s --timeout 2m --decode --slowdown 10000
   Clients that pay 0.40 EUR at most, by the offers of a broker; what is due while all are dearer is declined:
@@ -380,7 +380,7 @@ impl Args {
         // clap drops a requirement that conflicts with given options, so it is checked here.
         if self.think.is_some() && self.clients.is_none() {
             return Err(Failure::Usage(
-                "--think goes with --clients: in an open loop nobody waits".to_owned(),
+                "--think goes with --clients: in an open loop no client waits".to_owned(),
             ));
         }
         if self.precision.is_some() && self.find.is_none() {
@@ -453,7 +453,7 @@ impl Args {
                         "; there is no file of that name"
                     };
                     return Err(Failure::Usage(format!(
-                        "{file} says when requests are due: leave --rate, --steps, --ramp, --find and --duration out{absent}"
+                        "{file}contains the due times of requests: leave --rate, --steps, --ramp, --find and --duration out{absent}"
                     )));
                 }
                 let text = read(Path::new(file))?;

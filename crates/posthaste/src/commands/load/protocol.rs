@@ -42,7 +42,7 @@ pub(super) struct ProtocolArgs {
     /// congestion window, round-trip time, lost packets. Not to one with files of an earlier run
     #[arg(long, value_name = "DIR", conflicts_with = "find")]
     qlog: Option<PathBuf>,
-    /// With --qlog: the first so many connections have a file
+    /// With --qlog: number of connections with a file, the first ones
     #[arg(long, value_name = "N", default_value_t = 100, requires = "qlog",
         value_parser = clap::value_parser!(u64).range(1..))]
     qlog_connections: u64,

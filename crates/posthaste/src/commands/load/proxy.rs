@@ -1,4 +1,4 @@
-//! Proxy variables of the environment. `load` does not use them, and says so.
+//! Proxy variables of the environment. `load` does not use them, and reports it.
 
 use posthaste_load::RequestSpec;
 

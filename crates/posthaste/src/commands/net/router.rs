@@ -20,7 +20,7 @@ pub(super) struct RouterArgs {
     #[arg(long, value_name = "WHOSE=NAME")]
     mark: Vec<EdgeRule>,
     /// Drop longer packets at the end of the link and tell their sender (ICMP), as a router before a
-    /// smaller MTU does: 1280 to 1500 bytes; 1400,silent tells nobody
+    /// smaller MTU does: 1280 to 1500 bytes; 1400,silent sends no ICMP error
     #[arg(long, value_name = "[up:|down:]BYTES[,silent]")]
     mtu: Vec<DirectedMtu>,
 }

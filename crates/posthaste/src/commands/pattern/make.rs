@@ -60,7 +60,7 @@ pub(crate) struct Args {
         requires = "delay"
     )]
     jitter: Option<Jitter>,
-    /// For so many packets in each direction
+    /// Number of packets in each direction
     #[arg(
         long,
         value_name = "N",

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// The pattern; - reads standard input
     #[arg(value_name = "FILE")]
     pattern: PathBuf,
-    /// Look at so many packets in each direction
+    /// Number of packets in each direction that are read
     #[arg(long, value_name = "N")]
     packets: Option<u64>,
     /// Look at so much time

@@ -16,18 +16,18 @@ use serde::Serialize;
 
 use super::{Failure, print, stop_on_signal};
 
-/// Reproduce figures of the papers on this machine, ours beside theirs, as one HTML report.
+/// Reproduce figures of the papers on this machine, next to theirs, as one HTML report.
 ///
 /// Without arguments it runs the core selection: figures of each paper, in three minutes on two idle cores.
 /// Everything runs in a network of its own where the machine allows it; no root is needed.
-/// Ctrl-C stops cleanly and keeps what was measured, and what was measured before beside it, in `previous`,
+/// Ctrl-C stops cleanly and keeps what was measured, and what was measured before next to it, in `previous`,
 /// until a run comes to its end.
 #[derive(clap::Args)]
 #[command(after_help = "\
 A figure is named as in the list (overload/fig-08), or by the beginning of its name (overload).
 Exit codes: 0 all well, 1 a check of the instrument failed, 2 usage, 3 a run failed or was stopped.
 A claim of a paper that does not hold here is reported and changes no exit code.
-POSTHASTE_POSTGRES may name a PostgreSQL to measure beside the broker's index, by a Unix socket, since everything runs in
+POSTHASTE_POSTGRES may name a PostgreSQL to measure next to the broker's index, by a Unix socket, since everything runs in
 a network of its own: postgres://USER@%2Frun%2Fpostgresql/DATABASE.
 
 Examples:

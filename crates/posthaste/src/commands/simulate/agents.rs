@@ -49,7 +49,7 @@ const OTHERS: [&str; 13] = [
 #[derive(clap::Args)]
 #[command(next_help_heading = "Agents")]
 pub(super) struct SweepAgents {
-    /// Simulate on so many agents, or on these (NAME,NAME), instead of this machine; results do not depend on them
+    /// Simulate on that many agents, or on these (NAME,NAME), instead of this machine; results do not depend on them
     #[arg(long, value_name = "N|NAMES", conflicts_with = "threads", value_parser = wanted_agents)]
     agents: Option<WantedAgents>,
     #[command(flatten)]

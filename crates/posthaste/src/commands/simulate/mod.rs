@@ -37,7 +37,7 @@ use super::{Failure, print, stop_on_signal};
 /// Client, path and server are simulated packet by packet: a million transactions take seconds over
 /// TCP, and about ten minutes of CPU time over QUIC with the cryptography of each handshake. A
 /// response time is t_conn + t_req + t_proc + t_resp, as in `posthaste net`'s traces. Every option of the
-/// link may be a list (160kbit,300kbit), a range (5ms..200ms: 5, 10, 20, 50, 100, 200) or one of so many
+/// link may be a list (160kbit,300kbit), a range (5ms..200ms: 5, 10, 20, 50, 100, 200) or one of that many
 /// values (10ms..50ms:5); every combination is simulated. Transaction N draws what
 /// connection N of `net --per-connection` draws, whatever else is changed, so that remedies meet the same losses.
 #[derive(clap::Args)]
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     typed: TypedOptions,
 
-    /// A service of the packet-loss study: author asks 1,438 bytes and gets 12,974, sellerprofile
+    /// A service of the packet-loss study: author sends 1,438 bytes and gets 12,974, sellerprofile
     /// 1,283 and 8,031
     #[arg(long, value_enum, default_value_t = ServiceArg::Author, help_heading = "The service")]
     service: ServiceArg,

@@ -41,7 +41,7 @@ fn without_real_time_priority_the_report_says_so() {
         };
         assert_eq!(run.code, Some(0), "{}", run.err);
         assert_eq!(report["real_time"], false);
-        let message = "without real-time priority (`posthaste doctor` says how to get it)";
+        let message = "without real-time priority (`posthaste doctor` shows how to get it)";
         assert!(run.err.contains(message), "{}", run.err);
     }
     // A run without packets has no lateness to report.

@@ -170,7 +170,7 @@ fn compression(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<
         counters(out, name, help, rows)?;
     }
     let cached = &metrics.compression.cached;
-    let help = "Replies whose compressed form was at hand";
+    let help = "Replies whose compressed form was in the cache";
     counters(out, "cached", help, [([], load(&cached.replies))])?;
     let help = "Bytes that these were shorter by";
     let saved = load(&cached.read) - load(&cached.written);
@@ -193,7 +193,7 @@ fn marks(
     let rows = seen
         .iter()
         .map(|(mark, origin, n)| ([("mark", &**mark), ("origin", *origin)], *n));
-    let help = "Replies, by the mark of their packets and who asked for it";
+    let help = "Replies, by the mark of their packets and its source";
     counters(out, "marks", help, rows)?;
 
     let own = [
@@ -275,7 +275,7 @@ fn demand(out: &mut DescriptorEncoder, estimate: LoadEstimate) -> Result<(), Err
 fn admission(out: &mut DescriptorEncoder, admission: &Admission) -> Result<(), Error> {
     let counts = admission.counters();
     let ground_rows = |(label, count): (&'static str, u64)| ([("by", label)], count as f64);
-    let entered_help = "Requests let in, by ground";
+    let entered_help = "Admitted requests, by ground";
     counters(
         out,
         "entered",
@@ -283,14 +283,14 @@ fn admission(out: &mut DescriptorEncoder, admission: &Admission) -> Result<(), E
         counts.by_ground().map(ground_rows),
     )?;
     let reason_rows = |(label, count): (&'static str, u64)| ([("reason", label)], count as f64);
-    let reasons_help = "Requests not let in, by reason";
+    let reasons_help = "Rejected requests, by reason";
     counters(
         out,
         "turned_away",
         reasons_help,
         counts.by_reason().map(reason_rows),
     )?;
-    let dry_reasons_help = "Requests let in by a dry run that would not be, by reason";
+    let dry_reasons_help = "Requests admitted by a dry run and otherwise rejected, by reason";
     counters(
         out,
         "would_turn_away",
@@ -306,7 +306,7 @@ fn admission(out: &mut DescriptorEncoder, admission: &Admission) -> Result<(), E
         counts.publications().map(outcome_rows),
     )?;
     let shown = admission.snapshot();
-    let in_service_help = "Requests let in and not answered yet";
+    let in_service_help = "Admitted requests without a reply yet";
     gauge(out, "in_service", in_service_help, shown.in_service.into())?;
     tiers::encode(out, &shown)?;
     let Some(price) = shown.price else {

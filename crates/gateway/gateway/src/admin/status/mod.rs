@@ -192,7 +192,7 @@ fn admission(context: &GatewayContext) -> Markup {
         @if shown.is_active {
             h2 { "Protection" }
             @if shown.is_dry {
-                p { b { "Dry run:" } " every request is let in; those that would be turned away are counted." }
+                p { b { "Dry run:" } " every request is admitted; those that would be rejected are counted." }
             }
             p {
                 (shown.in_service) " requests in service."
@@ -210,7 +210,7 @@ fn admission(context: &GatewayContext) -> Markup {
                 }
                 @for (reason, count) in rejected { tr { td { "turned away: " (reason) } td.n { (count) } } }
                 @for (reason, count) in counts.by_dry_reason().filter(|(_, count)| *count > 0) {
-                    tr { td { "would be turned away: " (reason) } td.n { (count) } }
+                    tr { td { "would be rejected: " (reason) } td.n { (count) } }
                 }
             }
         }

@@ -31,7 +31,7 @@ pub(super) fn tables(admission: &Admission) -> Markup {
         p {
             (format!("In the last {seconds:.0} s. "))
             @if let Some(most) = most { "In time is within " (millis(most)) ". " }
-            "Shown are the offers that were asked for most, " (offers.len().min(MOST)) " of " (offers.len()) "."
+            "Shown are the offers with the most requests, " (offers.len().min(MOST)) " of " (offers.len()) "."
         }
         div.wide { table {
             tr { th { "Offer" } (heads) }
@@ -44,7 +44,7 @@ pub(super) fn tables(admission: &Admission) -> Markup {
             }
         } }
         p {
-            "Clients to whom a promise was broken, then those who asked most: "
+            "Clients with a broken promise, then those with the most requests: "
             (clients.len()) " of " (total) ", each counted once on each offer."
         }
         div.wide { table {

@@ -16,7 +16,7 @@ use crate::testbed::instrument;
 pub(crate) static FIGURE: Figure = Figure {
     id: "overload/forms-2026",
     title: "beyond the paper: the same service as SOAP, page, JSON and gRPC",
-    claim: "Beyond the paper: its question asked of the forms of today. The paper's Web service sends more than 3,900 bytes and its page about 1,200 for the same content, and the page's capacity is more than 25 % higher.",
+    claim: "Beyond the paper: its question for the forms of today. The paper's Web service sends more than 3,900 bytes and its page about 1,200 for the same content, and the page's capacity is more than 25 % higher.",
     paper: PAPER,
     budget: Span::from_secs(60),
     study: &study::STUDY,
@@ -253,7 +253,7 @@ fn same_facts(records: &Records) -> Check {
     Check::instrument(
         holds,
         format!(
-            "Asked by another client, each form states the same {FACTS} facts of the book, and the call of gRPC ends with status 0: {}.",
+            "Requested by another client, each form states the same {FACTS} facts of the book, and the call of gRPC ends with status 0: {}.",
             stated.join(", ")
         ),
     )

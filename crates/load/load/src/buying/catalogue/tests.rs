@@ -273,7 +273,7 @@ fn offers_that_cannot_be_compared_or_named_are_not_chosen() {
     );
     let reason = choice(&catalogue, 1);
     assert!(
-        reason.starts_with("no offer for books: Gold by ada is left out, the exchange rate"),
+        reason.starts_with("no offer for books: Gold by ada is omitted, the exchange rate"),
         "{reason}"
     );
     tell(

@@ -18,13 +18,13 @@ pub enum Violation {
     #[error("contradictory or invalid body length")]
     Length,
     /// A transfer coding other than chunked.
-    #[error("transfer coding {0:?} was not asked for")]
+    #[error("transfer coding {0:?} was not requested")]
     Coding(String),
     /// Broken chunked framing.
     #[error("broken chunked body: {0}")]
     Chunked(&'static str),
     /// An unrequested switch of protocols.
-    #[error("switch of protocols that was not asked for")]
+    #[error("switch of protocols that was not requested")]
     Switch,
     /// The connection ended inside a reply.
     #[error("body shorter than announced")]

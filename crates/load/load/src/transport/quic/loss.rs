@@ -46,7 +46,7 @@ fn in_words(reason: &ConnectionError) -> String {
             u64::from(close.error_code),
             quoted(&close.reason)
         ),
-        End::Reset => "the server knows nothing of the connection (stateless reset)".to_owned(),
+        End::Reset => "the server has no such connection (stateless reset)".to_owned(),
         End::TimedOut => "the connection was idle for longer than the server permits".to_owned(),
         End::LocallyClosed => "the generator closed the connection".to_owned(),
         End::CidsExhausted => "no connection identifier is free".to_owned(),

@@ -58,10 +58,10 @@ statements! {
     first_page: "SELECT kind, provider, name, body FROM offers ORDER BY kind, provider, name LIMIT $1",
     last: "SELECT last FROM log",
     standing: "SELECT expires, CASE WHEN $4 THEN body END, kind, provider, name
-               FROM unnest($1::text[], $2::text[], $3::text[]) AS asked (kind, provider, name)
+               FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (kind, provider, name)
                JOIN offers USING (kind, provider, name)",
     all_of: "SELECT expires, body, kind, provider, name
-             FROM unnest($1::text[], $2::text[]) AS asked (kind, provider) JOIN offers USING (kind, provider)",
+             FROM unnest($1::text[], $2::text[]) AS wanted (kind, provider) JOIN offers USING (kind, provider)",
     put: "INSERT INTO offers (kind, provider, name, expires, body)
           SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
           ON CONFLICT (kind, provider, name) DO UPDATE SET expires = excluded.expires, body = excluded.body",
