@@ -169,11 +169,11 @@ pub(crate) fn in_virtual_time(bench: &Bench) -> Outcome<Vec<Figure>> {
 fn of_case(case: &Value) -> Vec<Figure> {
     let name = case["case"].as_str().unwrap_or_default();
     let searches = case["searches"].as_u64().unwrap_or(0);
-    let share = |name: &str, key: &str, most: f64| {
+    let share = |statement: &str, key: &str, most: f64| {
         // A missing key is a failure.
         let found = case[key].as_f64().unwrap_or(f64::NAN) / searches as f64;
         let measure = Measure::new(100.0 * found, "%").n(searches);
-        Figure::new(format!("{name}: {name}"), measure)
+        Figure::new(format!("{name}: {statement}"), measure)
             .target(format!("at most {:.0} %", 100.0 * most), found <= most)
     };
     let mut figures = vec![
