@@ -1,10 +1,12 @@
-//! Modules of a crate form no cycles by `crate::`, `self::` and `super::`, parent and child aside.
+//! Siblings in a folder of a crate form no cycle by `crate::`, `self::` and `super::`, each with all modules below it.
 //!
-//! A module is a file; modules inside a file belong to it. A cycle of a module with its descendants is none; cycles
-//! among the descendants are. Not read: test code (`cfg(test)` and files under `tests`), contents of macro calls, and
-//! paths that start at a child.
+//! Two folders that need each other can be neither read, moved nor tested apart, also if no two modules do: `a::x` on
+//! `b::y`, and `b::z` on `a::w`. A cycle of modules is one of siblings, too.
+//!
+//! A module is a file; modules inside a file belong to it. A cycle of a module with its descendants is none. Not read:
+//! test code (`cfg(test)` and files under `tests`), contents of macro calls, and paths that start at a child.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::spanned::Spanned;
@@ -13,20 +15,17 @@ use syn::visit::Visit;
 use crate::files::{Source, rust};
 use crate::{Finding, expect_none};
 
-/// Cycles that the past left: member, size of the largest, and number.
-const RATCHETS: &[(&str, usize, usize)] = &[];
-
 /// A module's path inside its crate; the root is empty.
 pub(crate) type Module = Vec<String>;
 
 /// Modules with the modules that they name, and the first place of each name.
-pub(crate) type Graph = BTreeMap<Module, BTreeMap<Module, String>>;
+type Graph = BTreeMap<Module, BTreeMap<Module, String>>;
 
 /// A strongly connected component.
-pub(crate) struct Cycle {
-    pub(crate) modules: Vec<Module>,
+struct Cycle {
+    modules: Vec<Module>,
     /// A place where the first module names another one.
-    pub(crate) location: String,
+    location: String,
 }
 
 /// `crates/network/link/src/queue/mod.rs` as member `link` and module `queue`.
@@ -136,7 +135,7 @@ impl<'ast> Visit<'ast> for Paths {
 }
 
 /// The graph of one crate.
-pub(crate) fn graph(files: &[(Module, Source)]) -> Graph {
+fn graph(files: &[(Module, Source)]) -> Graph {
     let modules: BTreeSet<&Module> = files.iter().map(|(module, _)| module).collect();
     let mut graph = Graph::new();
     for (module, source) in files {
@@ -157,119 +156,83 @@ pub(crate) fn graph(files: &[(Module, Source)]) -> Graph {
     graph
 }
 
-/// Modules that are reachable from this one by modules of `among`.
-fn reachable<'a>(
-    graph: &'a Graph,
-    among: &BTreeSet<&Module>,
-    from: &Module,
-) -> BTreeSet<&'a Module> {
+/// Modules that are reachable from this one.
+fn reachable<'a>(graph: &'a Graph, from: &Module) -> BTreeSet<&'a Module> {
     let mut found = BTreeSet::new();
     let mut next: Vec<&Module> = graph[from].keys().collect();
     while let Some(module) = next.pop() {
-        if among.contains(module) && found.insert(module) {
+        if found.insert(module) {
             next.extend(graph[module].keys());
         }
     }
     found
 }
 
-/// Strongly connected components of `among` with two modules or more.
-fn components<'a>(
-    graph: &'a Graph,
-    among: &BTreeSet<&'a Module>,
-) -> BTreeSet<BTreeSet<&'a Module>> {
-    let reach: BTreeMap<&Module, BTreeSet<&Module>> = among
-        .iter()
-        .map(|module| (*module, reachable(graph, among, module)))
+/// Strongly connected components with two modules or more.
+fn components(graph: &Graph) -> BTreeSet<BTreeSet<&Module>> {
+    let reach: BTreeMap<&Module, BTreeSet<&Module>> = graph
+        .keys()
+        .map(|module| (module, reachable(graph, module)))
         .collect();
-    let component = |module: &&'a Module| -> BTreeSet<&'a Module> {
+    let component = |module: &&Module| -> BTreeSet<&Module> {
         let others = reach[*module].iter().copied();
         others
             .filter(|other| reach[other].contains(*module))
             .collect()
     };
-    among
-        .iter()
-        .map(component)
-        .filter(|component| component.len() > 1)
-        .collect()
+    let components = graph.keys().map(|module| component(&module));
+    components.filter(|component| component.len() > 1).collect()
 }
 
-/// Cycles of two modules or more, the largest first.
-///
-/// A component that consists of a module and descendants is split again without that module.
-pub(crate) fn cycles(graph: &Graph) -> Vec<Cycle> {
-    let mut cycles: Vec<Cycle> = Vec::new();
-    let mut open: Vec<BTreeSet<&Module>> = vec![graph.keys().collect()];
-    while let Some(among) = open.pop() {
-        for mut component in components(graph, &among) {
-            let ancestor = component
-                .iter()
-                .copied()
-                .find(|top| component.iter().all(|module| module.starts_with(top)));
-            match ancestor {
-                Some(top) => {
-                    component.remove(top);
-                    open.push(component);
-                }
-                None => {
-                    let modules: Vec<Module> = component.into_iter().cloned().collect();
-                    let mut edges = graph[&modules[0]].iter();
-                    let inside = edges.find(|(other, _)| modules.contains(other));
-                    let location = inside.map(|(_, location)| location.clone());
-                    cycles.push(Cycle {
-                        location: location.expect("a cycle has edges"),
-                        modules,
-                    });
-                }
+/// The graph of the children of `parent`: each stands for itself and all modules below it.
+fn contracted(graph: &Graph, parent: &Module) -> Graph {
+    let child = |module: &Module| {
+        let is_below = module.len() > parent.len() && module.starts_with(parent);
+        is_below.then(|| module[..=parent.len()].to_vec())
+    };
+    let mut children = Graph::new();
+    for (module, edges) in graph {
+        let Some(from) = child(module) else { continue };
+        let row = children.entry(from.clone()).or_default();
+        for (other, location) in edges {
+            if let Some(to) = child(other).filter(|to| *to != from) {
+                row.entry(to).or_insert_with(|| location.clone());
             }
         }
     }
-    cycles.sort_by_key(|cycle| (Reverse(cycle.modules.len()), cycle.modules.clone()));
-    cycles
+    children
+}
+
+/// The cycles of siblings in all folders of a member, the largest of each folder first.
+fn cycles(graph: &Graph) -> Vec<Cycle> {
+    let mut found = Vec::new();
+    for parent in graph.keys() {
+        let siblings = contracted(graph, parent);
+        let cycle = |component: BTreeSet<&Module>| {
+            let modules: Vec<Module> = component.into_iter().cloned().collect();
+            let mut edges = siblings[&modules[0]].iter();
+            let inside = edges.find(|(other, _)| modules.contains(other));
+            let location = inside.map(|(_, location)| location.clone());
+            Cycle {
+                location: location.expect("a cycle has edges"),
+                modules,
+            }
+        };
+        let mut cycles: Vec<Cycle> = components(&siblings).into_iter().map(cycle).collect();
+        cycles.sort_by_key(|cycle| (Reverse(cycle.modules.len()), cycle.modules.clone()));
+        found.extend(cycles);
+    }
+    found
 }
 
 impl Cycle {
-    pub(crate) fn names(&self) -> String {
+    fn names(&self) -> String {
         let names: Vec<String> = self
             .modules
             .iter()
             .map(|module| module.join("::"))
             .collect();
         names.join(", ")
-    }
-}
-
-/// Compares the cycles of a member with its ratchet. The size of the largest may only fall, and at one size the number.
-/// A large cycle may fall apart into several.
-fn held(member: &str, cycles: &[Cycle], ratchet: Option<(usize, usize)>) -> Vec<Finding> {
-    let (largest, number) = ratchet.unwrap_or_default();
-    let size = cycles.first().map_or(0, |cycle| cycle.modules.len());
-    match (size, cycles.len()).cmp(&(largest, number)) {
-        Ordering::Equal => Vec::new(),
-        Ordering::Less => {
-            let remedy = match cycles.len() {
-                0 => "remove the row: it may only fall".to_owned(),
-                left => format!("lower the row to {size}, {left}: it may only fall"),
-            };
-            let violation = format!(
-                "{member} has {} cycles left, the largest of {size}",
-                cycles.len()
-            );
-            vec![Finding::new(file!(), violation, remedy)]
-        }
-        Ordering::Greater => {
-            let finding = |cycle: &Cycle| {
-                let (size, names) = (cycle.modules.len(), cycle.names());
-                let limits = format!("{member}: ratchet {number}, the largest of {largest}");
-                Finding::new(
-                    &cycle.location,
-                    format!("a cycle of {size} modules: {names} ({limits})"),
-                    "move what both need into a module of its own, or pass the part instead of the whole",
-                )
-            };
-            cycles.iter().map(finding).collect()
-        }
     }
 }
 
@@ -285,26 +248,25 @@ pub(crate) fn members() -> BTreeMap<String, Vec<(Module, Source)>> {
 }
 
 #[test]
-fn modules_form_no_cycles() {
-    let members = members();
+fn folders_form_no_cycles() {
     let mut findings = Vec::new();
-    for (member, ..) in RATCHETS {
-        assert!(
-            members.contains_key(*member),
-            "{member} is no member: remove its row"
-        );
-    }
-    for (member, files) in &members {
-        let ratchet = RATCHETS.iter().find(|(name, ..)| name == member);
-        let ratchet = ratchet.map(|(_, largest, number)| (*largest, *number));
-        findings.extend(held(member, &cycles(&graph(files)), ratchet));
+    for (member, files) in members() {
+        for cycle in cycles(&graph(&files)) {
+            let (size, names) = (cycle.modules.len(), cycle.names());
+            findings.push(Finding::new(
+                cycle.location,
+                format!("{member} has a cycle of {size} siblings: {names}"),
+                "move the part that both need into a module of its own below both, or next to its user",
+            ));
+        }
     }
     expect_none(&findings);
 }
 
 #[cfg(test)]
 fn sample(files: &[(&str, &str)]) -> Vec<Cycle> {
-    let sources = files.iter().map(|(path, text)| {
+    let files = [("lib.rs", "")].iter().chain(files);
+    let sources = files.map(|(path, text)| {
         let source = Source {
             path: format!("crates/network/link/src/{path}"),
             text: (*text).to_owned(),
@@ -336,7 +298,7 @@ fn a_cycle_through_a_child_is_one() {
         ("a/b.rs", "use super::A;"),
         ("c.rs", "use crate::a::b::B;"),
     ];
-    assert_eq!(names(&files), ["a, a::b, c"]);
+    assert_eq!(names(&files), ["a, c"]);
 }
 
 #[test]
@@ -348,7 +310,7 @@ fn two_cycles_are_two() {
         ("d/mod.rs", "mod e;"),
         ("d/e.rs", "use super::super::c::C;"),
     ];
-    assert_eq!(names(&files), ["a, b", "c, d::e"]);
+    assert_eq!(names(&files), ["a, b", "c, d"]);
 }
 
 #[test]
@@ -378,15 +340,19 @@ fn parents_children_and_tests_are_aside() {
 }
 
 #[test]
-fn ratchets_of_cycles_may_only_fall() {
-    let cycle = sample(&[("a.rs", "\nuse crate::b::B;"), ("b.rs", "use crate::a::A;")]);
-    assert!(held("link", &cycle, Some((2, 1))).is_empty());
-    assert!(held("link", &[], None).is_empty());
-    let above = held("link", &cycle, None);
-    assert_eq!(above[0].location, "crates/network/link/src/a.rs:2");
-    assert!(above[0].violation.contains("of 2 modules: a, b "));
-    let remedy = |cycles: &[Cycle], ratchet| held("link", cycles, Some(ratchet))[0].remedy.clone();
-    assert!(remedy(&cycle, (2, 2)).contains("lower the row to 2, 1"));
-    assert!(remedy(&cycle, (3, 1)).contains("lower the row to 2, 1"));
-    assert!(remedy(&[], (2, 1)).contains("remove the row"));
+fn folders_that_need_each_other_are_a_cycle() {
+    let files = [
+        ("lib.rs", ""),
+        ("a/mod.rs", ""),
+        ("a/x.rs", "use crate::b::y::Y;"),
+        ("a/w.rs", ""),
+        ("b/mod.rs", ""),
+        ("b/y.rs", ""),
+        ("b/z.rs", "\nuse crate::a::w::W;"),
+    ];
+    assert_eq!(names(&files), ["a, b"]);
+    assert_eq!(
+        sample(&files)[0].location,
+        "crates/network/link/src/a/x.rs:1"
+    );
 }

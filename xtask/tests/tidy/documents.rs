@@ -193,10 +193,12 @@ fn descriptions_ask_no_questions() {
     for (path, before) in DESCRIPTIONS {
         let source = all.iter().find(|source| source.path == *path);
         let source = source.expect("a tracked file");
+        let mut descriptions = 0;
         for (number, line) in source.lines() {
             let Some((_, description)) = line.split_once(before) else {
                 continue;
             };
+            descriptions += 1;
             if indirect(description).0 > 0 || has_question(description) {
                 findings.push(Finding::new(
                     source.line(number),
@@ -205,6 +207,10 @@ fn descriptions_ask_no_questions() {
                 ));
             }
         }
+        assert!(
+            descriptions > 0,
+            "{path} has no description after {before:?}"
+        );
     }
     expect_none(&findings);
 }
@@ -213,6 +219,12 @@ fn descriptions_ask_no_questions() {
 fn has_question(description: &str) -> bool {
     let mut parts = description.split(|character: char| !character.is_alphabetic());
     parts.any(|word| ["how", "whether"].contains(&word.to_lowercase().as_str()))
+}
+
+#[test]
+fn questions_are_found_as_words() {
+    assert!(has_question("packets, and how they arrive"));
+    assert!(!has_question("whatever shows the packets"));
 }
 
 #[test]

@@ -7,7 +7,6 @@ mod comments;
 mod cycles;
 mod documents;
 mod files;
-mod folders;
 mod indirect;
 mod installs;
 mod layers;

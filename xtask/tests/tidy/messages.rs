@@ -13,6 +13,19 @@ use crate::{Finding, expect_none};
 /// Minimum number of words in a text. Shorter literals are keys and values.
 const LEAST_WORDS: usize = 3;
 
+/// Literals that are keys, with the reason.
+const KEYS: &[(&str, &str)] = &[
+    ("asked of a database", "a design in records of earlier runs"),
+    (
+        "fetches beside each load",
+        "a parameter in records of earlier runs",
+    ),
+    (
+        "which type is asked for",
+        "a random stream: another name would change the results",
+    ),
+];
+
 /// The folder whose doc comments are the help of the command line.
 const HELP: &str = "crates/posthaste/src/commands";
 
@@ -57,8 +70,16 @@ const HABITS: &[(&str, &str)] = &[
     ("turned away", "rejected"),
 ];
 
-/// Texts of a file outside of tests: line and content.
-fn texts(source: &Source) -> Vec<(usize, String)> {
+/// A text in the source.
+struct SourceText {
+    line: usize,
+    /// The last line of a doc comment, which is one literal per line.
+    last_doc_line: Option<usize>,
+    content: String,
+}
+
+/// Texts of a file outside of tests.
+fn texts(source: &Source) -> Vec<SourceText> {
     let tokens = TokenStream::from_str(&source.text)
         .unwrap_or_else(|error| panic!("{}: {error}", source.path));
     let mut texts = Vec::new();
@@ -67,7 +88,7 @@ fn texts(source: &Source) -> Vec<(usize, String)> {
 }
 
 /// Adds the literals of `tokens`; with `help`, doc comments too.
-fn collect(tokens: TokenStream, help: bool, texts: &mut Vec<(usize, String)>) {
+fn collect(tokens: TokenStream, help: bool, texts: &mut Vec<SourceText>) {
     let mut is_test = false;
     for token in tokens {
         match token {
@@ -75,6 +96,7 @@ fn collect(tokens: TokenStream, help: bool, texts: &mut Vec<(usize, String)>) {
                 is_test = false
             }
             TokenTree::Group(group) if !help && is_doc(&group.stream()) => {}
+            TokenTree::Group(group) if is_doc(&group.stream()) => add_doc(group.stream(), texts),
             TokenTree::Group(group) => {
                 is_test |=
                     group.delimiter() == Delimiter::Bracket && is_test_attribute(&group.stream());
@@ -83,12 +105,35 @@ fn collect(tokens: TokenStream, help: bool, texts: &mut Vec<(usize, String)>) {
             TokenTree::Literal(literal) => {
                 let line = literal.span().start().line;
                 if let Ok(text) = syn::parse_str::<syn::LitStr>(&literal.to_string()) {
-                    texts.push((line, text.value()));
+                    texts.push(SourceText {
+                        line,
+                        last_doc_line: None,
+                        content: text.value(),
+                    });
                 }
             }
             // An item without a body, such as `mod tests;`.
             TokenTree::Punct(mark) if mark.as_char() == ';' => is_test = false,
             _ => {}
+        }
+    }
+}
+
+/// Adds a line of a doc comment, to the line before it if there is one.
+fn add_doc(attribute: TokenStream, texts: &mut Vec<SourceText>) {
+    let mut lines = Vec::new();
+    collect(attribute.into_iter().skip(2).collect(), false, &mut lines);
+    for SourceText { line, content, .. } in lines {
+        match texts.last_mut() {
+            Some(text) if text.last_doc_line == Some(line - 1) => {
+                text.content.push_str(&content);
+                text.last_doc_line = Some(line);
+            }
+            _ => texts.push(SourceText {
+                line,
+                last_doc_line: Some(line),
+                content,
+            }),
         }
     }
 }
@@ -101,15 +146,14 @@ fn is_doc(tokens: &TokenStream) -> bool {
 
 /// True for the content of `#[test]` and `#[cfg(test)]`.
 fn is_test_attribute(tokens: &TokenStream) -> bool {
-    let text = tokens.to_string();
-    text == "test"
-        || text.ends_with(":: test")
-        || text.starts_with("cfg") && text.contains("test") && !text.contains("not")
+    let text: String = tokens.to_string().split_whitespace().collect();
+    text == "test" || text == "cfg(test)" || text.ends_with("::test")
 }
 
 /// The habits in a text, as whole words.
 fn habits(text: &str) -> Vec<(&'static str, &'static str)> {
-    if text.split_whitespace().count() < LEAST_WORDS {
+    let is_key = KEYS.iter().any(|(key, _)| *key == text);
+    if is_key || text.split_whitespace().count() < LEAST_WORDS {
         return Vec::new();
     }
     let text = text.to_lowercase();
@@ -138,11 +182,11 @@ fn texts_use_plain_words() {
         if is_test || is_other || source.member().is_none() {
             continue;
         }
-        for (line, text) in texts(&source) {
-            for (word, instead) in habits(&text) {
+        for text in texts(&source) {
+            for (word, instead) in habits(&text.content) {
                 findings.push(Finding::new(
-                    source.line(line),
-                    format!("\"{word}\" in the text {text:?}"),
+                    source.line(text.line),
+                    format!("\"{word}\" in the text {:?}", text.content),
                     format!("write {instead}, or rephrase"),
                 ));
             }
@@ -171,6 +215,24 @@ fn texts_of_tests_are_not_read() {
                #[error(\"b\")]\nconst B: &str = \"c\";\n#[test]\nfn d() { f(\"d\"); }\nfn e() { format!(\"e\"); }\n"
             .to_owned(),
     };
-    let found: Vec<String> = texts(&source).into_iter().map(|(_, text)| text).collect();
+    let found: Vec<String> = texts(&source)
+        .into_iter()
+        .map(|text| text.content)
+        .collect();
     assert_eq!(found, ["b", "c", "e"]);
+}
+
+#[test]
+fn help_is_read_across_lines() {
+    let source = Source {
+        path: format!("{HELP}/a.rs"),
+        text: "/// It is sent once\n/// more.\n///\n/// B.\nstruct A {\n/// C.\n b: u8 }\n"
+            .to_owned(),
+    };
+    let found: Vec<String> = texts(&source)
+        .into_iter()
+        .map(|text| text.content)
+        .collect();
+    assert_eq!(found, [" It is sent once more. B.", " C."]);
+    assert_eq!(habits(&found[0]).len(), 1);
 }

@@ -8,7 +8,7 @@ use syn::visit::Visit;
 use crate::files::rust;
 use crate::{Finding, expect_none};
 
-/// Names of functions, variables, fields, constants and modules that are not used, with better ones.
+/// Names of functions, variables, fields and modules that are not used, with better ones.
 const BANNED: &[(&str, &str)] = &[
     (
         "of",
@@ -104,32 +104,22 @@ fn names(file: &syn::File) -> NamesFound {
 fn names_can_be_searched_for() {
     let mut findings = Vec::new();
     for source in rust() {
-        for (line, name) in names(&source.parsed()).banned {
+        let found = names(&source.parsed());
+        for (line, name) in found.banned {
             let (_, remedy) = BANNED
                 .iter()
                 .find(|(banned, _)| *banned == name)
                 .expect("a banned name");
-            findings.push(Finding::new(
-                source.line(line),
-                format!("the name {name}"),
-                *remedy,
-            ));
+            let violation = format!("the name {name}");
+            findings.push(Finding::new(source.line(line), violation, *remedy));
         }
-    }
-    expect_none(&findings);
-}
-
-#[test]
-fn parameters_have_names() {
-    let mut findings = Vec::new();
-    for source in rust() {
-        for line in names(&source.parsed()).tuples {
-            findings.push(Finding::new(
+        findings.extend(found.tuples.into_iter().map(|line| {
+            Finding::new(
                 source.line(line),
                 "a destructured tuple as a parameter",
                 "pass its parts by name, or a struct",
-            ));
-        }
+            )
+        }));
     }
     expect_none(&findings);
 }

@@ -80,7 +80,7 @@ impl<'ast> Visit<'ast> for TypesFound {
         let syn::Type::Path(path) = &*item.self_ty else {
             return;
         };
-        if item.trait_.is_some() || is_test(&item.attrs) {
+        if is_test(&item.attrs) {
             return;
         }
         let functions = item.items.iter().filter_map(|item| match item {
@@ -97,7 +97,12 @@ impl<'ast> Visit<'ast> for TypesFound {
         self.methods.push(MethodBlock {
             module: self.module.clone(),
             name: name.ident.to_string(),
-            count: functions.clone().count(),
+            // The methods of a trait are those of its contract.
+            count: if item.trait_.is_some() {
+                0
+            } else {
+                functions.clone().count()
+            },
             has_mutable_receiver: functions.clone().any(has_mutable_receiver),
         });
     }
