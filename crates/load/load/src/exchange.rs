@@ -53,7 +53,7 @@ pub(crate) struct HttpExchange {
 }
 
 impl HttpExchange {
-    /// An attempt that is sent at `sent`.
+    /// Creates an attempt that is sent at `sent`.
     pub(crate) fn new(due: Due, request: usize, attempt: Attempt, sent: Instant) -> Self {
         let moments = Moments {
             intended: due.at,

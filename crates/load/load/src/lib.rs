@@ -47,8 +47,8 @@
 //! # Connections
 //!
 //! - `exchange::connection` moves bytes between a socket and a protocol. For HTTP/1, [`http::ReplyReader`] keeps its
-//!   position between two reads and enforces the limits. For HTTP/2 it is the state machine of `posthaste_http::streams`. Both
-//!   have fuzz targets of their own, and both fill a [`reply::Reply`].
+//!   position between two reads and enforces the limits. For HTTP/2 and HTTP/3 it is the state machine of
+//!   `posthaste_http::streams`. Both have fuzz targets of their own, and both fill a [`reply::HttpReply`].
 //! - `exchange` has the exchanges in progress, apart from connections: one carries several over HTTP/2.
 //! - Over HTTP/2, request n belongs to queue n mod N, and waits there for a stream of the queue's connection
 //!   (`event_loop::streams`). All requests of a turn leave with one system call per connection.

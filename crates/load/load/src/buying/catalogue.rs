@@ -53,7 +53,7 @@ impl FollowedCatalogue {
             }
             if begun.elapsed() > TIME_LIMIT {
                 let lost = catalogue.offers().lost.clone();
-                let reason = lost.unwrap_or_else(|| "it continues without an end".to_owned());
+                let reason = lost.unwrap_or_else(|| "its list of offers does not end".to_owned());
                 return Err(no_offers(
                     format!("{reason}, for {} s", TIME_LIMIT.as_secs()).into(),
                 ));

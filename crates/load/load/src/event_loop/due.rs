@@ -18,7 +18,7 @@ impl EventLoop<'_> {
         let end = self.requests.recording.next_second;
         if now >= end {
             self.send_due(end - Span::from_nanos(1));
-            let next = self.requests.arrivals.next_first();
+            let next = self.requests.arrivals.next_request_due();
             let is_counted = next.is_none_or(|due| due >= end);
             if !is_counted && now < end + BEHIND {
                 return;
@@ -33,7 +33,7 @@ impl EventLoop<'_> {
         for _ in 0..BURST {
             let exchange = if let Some(retry) = self.requests.arrivals.take_retry(now) {
                 self.requests.begin_retry(&retry, now)
-            } else if let Some(due) = self.requests.arrivals.take_first(now) {
+            } else if let Some(due) = self.requests.arrivals.take_request(now) {
                 self.requests.begin_first(due, now)
             } else {
                 return;

@@ -36,7 +36,7 @@ impl ConnectAttempt {
     }
 }
 
-/// Returns the outcome of an attempt that failed later.
+/// Returns the outcome of an attempt that was started and has failed.
 pub(crate) const fn connect_outcome(errno: Errno) -> Outcome {
     match errno {
         Errno::CONNREFUSED | Errno::CONNRESET => Outcome::Refused,

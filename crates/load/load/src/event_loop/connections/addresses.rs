@@ -1,8 +1,8 @@
 //! The addresses of servers: connections take them in turn, and pass over one that has failed.
 //!
 //! Each event loop has turns of its own. A connection that an address refuses is tried at the next one, within the timeout
-//! of its request, as clients of name services do (RFC 6724, section 2). The address is passed over for [`REST`],
-//! and each failure is counted.
+//! of its request, as clients of name services do (RFC 6724, section 2). The address is passed over for [`REST`]. Then one
+//! connection of each event loop tries it every [`REST`], until it answers. Each failure is counted.
 
 use std::net::SocketAddr;
 

@@ -63,11 +63,14 @@ impl Http1<'_, '_> {
                         Err(failed) => failed,
                     }
                 }
-                failed => failed.outcome(),
+                failed => {
+                    let failed = failed.outcome();
+                    if failed.0.was_attempted() {
+                        self.requests.record_first_sent(open);
+                    }
+                    failed
+                }
             };
-            if outcome.was_attempted() {
-                self.requests.record_first_sent(open);
-            }
             if !self.tries_another(origin, address, outcome, open) {
                 return self.requests.fail(open, outcome, now, || reason);
             }

@@ -43,7 +43,7 @@ impl Http1<'_, '_> {
     }
 
     /// Ends an exchange whose connection the server has ended. A server may close a connection that was idle for too long
-    /// just as the next request is sent (RFC 9112, section 9.3.1), so such ends are counted apart.
+    /// just as the next request is sent (RFC 9112, section 9.5), so such ends are counted apart.
     pub(super) fn fail_reset(&mut self, slot: ConnectionSlot, reason: &str) {
         let connection = &self.connections[slot];
         let open = connection.exchange.expect("an exchange was under way");

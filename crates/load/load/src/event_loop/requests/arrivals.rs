@@ -35,7 +35,7 @@ impl<'r> LoopArrivals<'r> {
     }
 
     /// Due time of the next request, if already known.
-    pub(in super::super) fn next_first(&self) -> Option<Instant> {
+    pub(in super::super) fn next_request_due(&self) -> Option<Instant> {
         self.source.next_due()
     }
 
@@ -51,7 +51,7 @@ impl<'r> LoopArrivals<'r> {
     }
 
     /// Takes the next request if it is due.
-    pub(in super::super) fn take_first(&mut self, now: Instant) -> Option<Due> {
+    pub(in super::super) fn take_request(&mut self, now: Instant) -> Option<Due> {
         self.source.take(now)
     }
 
@@ -111,7 +111,7 @@ impl<'r> LoopArrivals<'r> {
         self.retries.drain()
     }
 
-    /// Nothing more becomes due.
+    /// Stops the source: no further request becomes due.
     pub(super) fn stop(&mut self) {
         self.source.stop();
     }

@@ -44,24 +44,34 @@ impl LoopRequests<'_> {
             recorder.record(exchange, outcome, done);
         }
         if !self.arrivals.plan_retry(exchange, outcome, done) {
-            let ending = Ending {
-                outcome,
-                attempts: exchange.attempt.number,
-                step: exchange.due.step,
-                request: exchange.request,
-                intended: exchange.due.at,
-                done,
-                window: self.shared.window,
-            };
-            self.end_request(&exchange.due, &ending, exchange.events);
+            let ending = self.ending(&exchange.due, exchange.request, outcome, done);
+            let attempts = exchange.attempt.number;
+            self.end_request(
+                &exchange.due,
+                Ending { attempts, ..ending },
+                exchange.events,
+            );
+        }
+    }
+
+    /// The end of a request after one attempt.
+    fn ending(&self, due: &Due, request: usize, outcome: Outcome, done: Instant) -> Ending {
+        Ending {
+            outcome,
+            attempts: 1,
+            step: due.step,
+            request,
+            intended: due.at,
+            done,
+            window: self.shared.window,
         }
     }
 
     /// Records the end of a request, and lets the client continue.
-    fn end_request(&mut self, due: &Due, ending: &Ending, events: EventSummary) {
+    fn end_request(&mut self, due: &Due, ending: Ending, events: EventSummary) {
         let (outcome, done) = (ending.outcome, ending.done);
         self.recording.record_events(due, outcome, done, events);
-        self.recording.tally.ended(ending);
+        self.recording.tally.ended(&ending);
         let think = self.shared.mix.requests[ending.request].think;
         let pause = match outcome {
             outcome if outcome.is_complete() => think,
@@ -77,16 +87,13 @@ impl LoopRequests<'_> {
             self.end_attempt(&exchange, Outcome::InFlight, now);
         }
         for retry in self.arrivals.take_retries() {
-            let ending = Ending {
-                outcome: Outcome::InFlight,
-                attempts: retry.attempt.number - 1,
-                step: retry.due.step,
-                request: retry.request,
-                intended: retry.due.at,
-                done: now,
-                window: self.shared.window,
-            };
-            self.end_request(&retry.due, &ending, EventSummary::default());
+            let ending = self.ending(&retry.due, retry.request, Outcome::InFlight, now);
+            let attempts = retry.attempt.number - 1;
+            self.end_request(
+                &retry.due,
+                Ending { attempts, ..ending },
+                EventSummary::default(),
+            );
         }
         assert_eq!(
             self.arrivals.in_flight(),

@@ -57,7 +57,7 @@ impl LoopRequests<'_> {
         }
         if let Some((took, decoded)) = decoded {
             exchange.moments.decoding = Some(took);
-            if exchange.due.at >= self.shared.window.start {
+            if self.recording.is_recorded(exchange) {
                 self.recording.tally.decoded.merge(&decoded);
             }
         }

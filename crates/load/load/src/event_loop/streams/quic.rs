@@ -62,7 +62,7 @@ impl Streams<'_, '_> {
             self.queues,
             &mut self.requests.recording.tally,
             is_confirmed,
-            self.shared.window,
+            self.shared.window.start,
             self.shared.clock.now(),
         );
         let now = self.shared.clock.at(self.shared.clock.now());

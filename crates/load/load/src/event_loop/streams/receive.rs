@@ -59,7 +59,7 @@ impl Streams<'_, '_> {
                 self.queues,
                 &mut self.requests.recording.tally,
                 is_confirmed,
-                self.shared.window,
+                self.shared.window.start,
                 self.shared.clock.now(),
             );
             let received = client.receive(&self.buffers.input[..length], &mut replies);

@@ -6,7 +6,6 @@ use posthaste_units::Instant;
 use super::queues::StreamQueues;
 use crate::exchange::Exchanges;
 use crate::exchange::slots::ExchangeSlot;
-use crate::plan::MeasuredWindow;
 use crate::reply::events::EventTally;
 use crate::tally::LoadTally;
 
@@ -23,13 +22,13 @@ pub(super) struct ReplyWriter<'w> {
 }
 
 impl<'w> ReplyWriter<'w> {
-    /// `window` begins with the measured time.
+    /// Creates the writer for one connection. Requests due from `start` on are measured.
     pub(super) fn new(
         exchanges: &'w mut Exchanges,
         queues: &'w mut StreamQueues,
         tally: &'w mut LoadTally,
         is_confirmed: &'w mut bool,
-        window: MeasuredWindow,
+        start: Instant,
         now: Instant,
     ) -> Self {
         Self {
@@ -38,7 +37,7 @@ impl<'w> ReplyWriter<'w> {
             given_up: &mut queues.given_up,
             is_confirmed,
             events: &mut tally.events,
-            start: window.start,
+            start,
             now,
         }
     }
