@@ -12,11 +12,11 @@
 //!
 //! | stage | module | task |
 //! |---|---|---|
-//! | validate | `serve`, `request::validate` | reject ambiguous messages, and those that no upstream should get |
+//! | check | `serve`, `request::validate` | reject ambiguous messages, and those that no upstream should get |
 //! | route | `routing` | select the route by host and the longest path prefix |
-//! | receive the body | `request::body` | limit the body and decode a compressed one within bounds |
-//! | identify the account | `request::account` | find the account by key or certificate; reject wrong keys |
-//! | read preferences | `request::preferences` | read the head and the SOAP header; keep the bytes read ahead |
+//! | prefer | `request::body` | limit the body and decode a compressed one within bounds |
+//! | | `request::account` | find the account by key or certificate; reject wrong keys |
+//! | | `request::preferences` | read the head and the SOAP header; keep the bytes read ahead |
 //! | admit | `admission` | apply a rate, a limit or prices |
 //! | queue | `upstream::concurrency_limit` | limit the requests under way of this thread |
 //! | forward | `upstream` | send to the upstream with the fewest requests in flight, and stream the reply |
@@ -89,6 +89,7 @@ mod retry_after;
 mod routing;
 mod running;
 mod tunnel;
+mod upload_progress;
 mod upstream;
 mod worker;
 

@@ -18,7 +18,7 @@ use super::route_location::PlacedTicket;
 use super::state::AdmittedRequest;
 use crate::accounts::payment::Payment;
 use crate::clock::now;
-use crate::record::upload::UploadProgress;
+use crate::upload_progress::UploadProgress;
 
 /// An admitted request. If it is dropped before [`AdmissionGuard::record`], only its time in service counts.
 pub(crate) struct AdmissionGuard<'p> {

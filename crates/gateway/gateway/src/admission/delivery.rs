@@ -14,7 +14,7 @@ pub(crate) struct OfferDelivery {
     pub(crate) ever: Tally,
     /// The last one to two minutes.
     pub(crate) report: Report,
-    /// Clients of the offer with a broken promise in that time.
+    /// Clients of the offer whose promise was broken in that time.
     pub(crate) let_down: u64,
 }
 

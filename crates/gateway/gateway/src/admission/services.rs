@@ -16,7 +16,7 @@ use super::{ServiceReading, TierReading};
 /// Time after a reply in which a service counts as answering.
 const RECENT: Span = Span::from_secs(1);
 
-/// All services, and the place of each route. They are known by index, so that none is removed before the gateway ends.
+/// All services, and the location of each route. They are known by index, so that none is removed before the gateway ends.
 #[derive(Debug)]
 pub(super) struct Services {
     all: Vec<ServiceState>,
@@ -46,11 +46,11 @@ impl Services {
             routes: HashMap::new(),
             terms,
         };
-        services.locate(now, routes);
+        services.add_routes(now, routes);
         services
     }
 
-    /// Applies a new configuration. A service keeps what it has learned, and a route that is gone its place: threads
+    /// Applies a new configuration. A service keeps what it has learned, and a route that is gone its location: threads
     /// may still have it.
     pub(super) fn change(&mut self, now: Instant, terms: ServiceTerms, routes: &[RouteTerms]) {
         for state in &mut self.all {
@@ -61,10 +61,11 @@ impl Services {
             state.is_used = false;
         }
         self.terms = terms;
-        self.locate(now, routes);
+        self.add_routes(now, routes);
     }
 
-    fn locate(&mut self, now: Instant, routes: &[RouteTerms]) {
+    /// Gives each route its service and its kind, and marks the services as used.
+    fn add_routes(&mut self, now: Instant, routes: &[RouteTerms]) {
         for route in routes {
             let service = self.named(now, &route.service);
             self.all[service].is_used = true;

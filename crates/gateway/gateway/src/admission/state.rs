@@ -438,7 +438,7 @@ impl AdmissionState {
         own.or(self.rest.mean()).unwrap_or(UNKNOWN)
     }
 
-    /// Requests in service that one of this location may have to queue with, itself included.
+    /// Requests in service that one of this kind may have to queue with, itself included.
     pub(super) fn among(&mut self, at: Instant, location: RouteLocation) -> u32 {
         self.services
             .at(location)

@@ -14,7 +14,7 @@ use posthaste_qos::selection::{
 use posthaste_units::{Instant, Span};
 
 use crate::clock::now;
-use crate::record::upload::{Upload, UploadProgress};
+use crate::upload_progress::{Upload, UploadProgress};
 use crate::upstream::error::UpstreamError;
 use crate::upstream::grpc_outcome::is_failed_call;
 

@@ -84,8 +84,8 @@ pub(super) fn decision(
     let mut text = ground.to_owned();
     let table = &request.table.published.table;
     if let Some(selected) = &request.selected {
-        let reason = table.position_of(selected).map_or("unknown", |index| {
-            let objection = table.objection(&request.bounds, index, &in_flight);
+        let reason = table.position_of(selected).map_or("unknown", |position| {
+            let objection = table.objection(&request.bounds, position, &in_flight);
             objection.map_or("unreachable", PassReason::name)
         });
         let _ = write!(text, ";selected={reason}");

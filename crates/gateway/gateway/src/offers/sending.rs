@@ -16,8 +16,8 @@ use super::selection::is_valid;
 use super::terms;
 use super::thread::{OfferUpstreams, ThreadTable};
 use crate::clock::timestamp;
-use crate::record::upload::Upload;
 use crate::request::body::RequestBody;
+use crate::upload_progress::Upload;
 use crate::upstream::body::UpstreamBody;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::retry::{Retries, copy_to_retry};
@@ -34,7 +34,7 @@ pub(crate) enum Destination<'a> {
 /// The offer of a reply.
 pub(crate) struct OfferReply {
     table: Rc<ThreadTable>,
-    index: usize,
+    position: usize,
     decision: HeaderValue,
 }
 
@@ -52,7 +52,7 @@ impl Destination<'_> {
         match self {
             Self::Upstream(target, _) => target,
             Self::Offer(offer) => {
-                let endpoint = offer.table.published.table.offers()[offer.index].endpoint;
+                let endpoint = offer.table.published.table.offers()[offer.position].endpoint;
                 offer.table.published.endpoints[endpoint as usize].target()
             }
         }
@@ -64,7 +64,7 @@ impl Destination<'_> {
             Self::Upstream(..) => None,
             Self::Offer(offer) => {
                 let offers = offer.table.published.table.offers();
-                Some(&offers[offer.index].data.label)
+                Some(&offers[offer.position].data.label)
             }
         }
     }
@@ -78,7 +78,7 @@ impl Destination<'_> {
             }
             Self::Offer(offer) => {
                 let offers = offer.table.published.table.offers();
-                let shown = offers[offer.index].data.shown.clone();
+                let shown = offers[offer.position].data.shown.clone();
                 headers.insert(terms::SELECTED, shown);
                 headers.insert(reply::DECISION, offer.decision.clone());
             }
@@ -221,7 +221,7 @@ impl OfferRequest {
         };
         let decision = reply::decision(&self, in_flight);
         Destination::Offer(Box::new(OfferReply {
-            index: self.choice.position,
+            position: self.choice.position,
             table: self.table,
             decision,
         }))

@@ -1,4 +1,4 @@
-//! The facts about a request that stay the same in all stages, and the record of them.
+//! The context of a request in progress: its client, journal and trace, and the results of stages that a rejection needs.
 
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -7,10 +7,8 @@ use hyper::http::request::Parts;
 use posthaste_admission::accounts::AccountHandle;
 use posthaste_gateway_config::GatewayConfig;
 use posthaste_serve::Peer;
-use posthaste_units::Instant;
 
 use super::Gateway;
-use crate::clock::now;
 use crate::error::Rejection;
 use crate::record::journal::Journal;
 use crate::record::metrics::GatewayMetrics;
@@ -19,7 +17,6 @@ use crate::request::account::identify;
 use crate::request::client::ClientIdentity;
 use crate::routing::field_changes::FieldChanges;
 use crate::routing::router::{Route, Router};
-use crate::upstream::concurrency_limit::Permit;
 use crate::upstream::error::UpstreamError;
 
 /// A request and its reply, in progress.
@@ -39,12 +36,6 @@ pub(super) struct Exchange<'e, 'r> {
     pub(super) reply_fields: Cell<Option<Rc<FieldChanges>>>,
     /// The upstream has closed a kept connection under the request.
     pub(super) is_lost: Cell<bool>,
-}
-
-/// The permit of a request and the time at which it is sent.
-pub(super) struct QueuedRequest<'p> {
-    pub(super) permit: Permit<'p>,
-    pub(super) sent: Instant,
 }
 
 impl<'r> Exchange<'_, 'r> {
@@ -73,15 +64,6 @@ impl<'r> Exchange<'_, 'r> {
             debug_assert!(is_first, "a request is identified twice");
         }
         Ok(())
-    }
-
-    /// Waits for a permit of this thread.
-    pub(super) async fn queue(&self) -> QueuedRequest<'r> {
-        let permit = self.gateway.limit.acquire().await;
-        self.metrics().queued(permit.waited);
-        let sent = now();
-        self.journal.sent(sent);
-        QueuedRequest { permit, sent }
     }
 
     /// Turns a failure into a rejection.

@@ -3,6 +3,7 @@
 //! [`Gateway::serve`] runs one stage after the other. Each may end the request early with a [`Rejection`].
 
 mod exchange;
+mod queue;
 mod recording;
 mod reply_stages;
 mod request_stages;
@@ -163,7 +164,7 @@ impl Gateway {
         let mut prepared = received.prefer(preferences, exchange)?;
         // Admit.
         let guard = prepared.admit(exchange).await?;
-        let (outbound, awaited) = prepared.forward(guard, exchange);
+        let (outbound, awaited) = prepared.into_outbound(guard, exchange);
         // Queue.
         let queued = exchange.queue().await;
         // Forward.

@@ -16,7 +16,6 @@ use crate::admission::tier_rules::TierFacts;
 use crate::error::Rejection;
 use crate::listening::verifies_clients;
 use crate::offers::Selection;
-use crate::record::upload::Upload;
 use crate::request::account::find;
 use crate::request::body::RequestBody;
 use crate::request::client_certificate::set_client_certificate;
@@ -29,6 +28,7 @@ use crate::response::{marking, redirect};
 use crate::routing::forwarding::OutboundRequest;
 use crate::routing::router::Route;
 use crate::tunnel::Switch;
+use crate::upload_progress::Upload;
 
 /// A request whose head is valid.
 pub(super) struct CheckedRequest {
@@ -141,14 +141,12 @@ impl<'r> RoutedRequest<'r> {
         self,
         exchange: &Exchange<'_, 'r>,
     ) -> Result<ReceivedRequest<'r>, Rejection> {
-        let (
-            route,
-            CheckedRequest {
-                mut head,
-                body,
-                version,
-            },
-        ) = (self.route, self.checked);
+        let route = self.route;
+        let CheckedRequest {
+            mut head,
+            body,
+            version,
+        } = self.checked;
         let mut body = RequestBody::receive(body, route.body_limit, &exchange.peer)?;
         body.remove_trailers(&route.fields.removed_request_trailers);
         if exchange.is_call {
@@ -226,7 +224,7 @@ impl<'r> PreparedRequest<'r> {
     }
 
     /// Separates the admitted request into the one for the upstream, and the terms of its reply.
-    pub(super) fn forward<'p>(
+    pub(super) fn into_outbound<'p>(
         self,
         guard: AdmissionGuard<'p>,
         exchange: &Exchange<'_, 'r>,

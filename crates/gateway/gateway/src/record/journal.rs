@@ -20,7 +20,7 @@ use super::metrics::GatewayMetrics;
 use super::times::RouteTimes;
 use crate::client_address::ClientAddress;
 use crate::clock::now;
-use crate::record::upload::UploadProgress;
+use crate::upload_progress::UploadProgress;
 
 /// The journal of a request in service.
 pub(crate) struct Journal<'g> {

@@ -17,7 +17,7 @@ use super::log_line::{self, AccessLine, Phases, RequestText, query, text};
 use super::times::RouteTimes;
 use crate::client_address::ClientAddress;
 use crate::clock::{now, wall_clock};
-use crate::record::upload::UploadProgress;
+use crate::upload_progress::UploadProgress;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 

@@ -61,7 +61,7 @@ pub(crate) const FAILURES: [&str; 12] = [
 pub(crate) struct GatewayMetrics {
     /// By status code minus 100.
     pub(crate) replies: [AtomicU64; 900],
-    pub(crate) compression: CompressionMetrics,
+    pub(crate) compression: CompressionCounters,
     pub(crate) scans: [AtomicU64; ScanResult::NAMES.len()],
     /// In the order of [`UNREAD`].
     pub(crate) unread: [AtomicU64; UNREAD.len()],
@@ -89,14 +89,14 @@ pub(crate) struct GatewayMetrics {
 
 /// Decisions about compression, and compressions carried out.
 #[derive(Debug, Default)]
-pub(crate) struct CompressionMetrics {
+pub(crate) struct CompressionCounters {
     pub(crate) decisions: [[AtomicU64; REASONS.len()]; Wish::ALL.len()],
     /// Replies that a dry run left uncompressed, by the reason for which the policy would compress them.
     pub(crate) would_compress: [AtomicU64; REASONS.len()],
     pub(crate) origins: [AtomicU64; Origin::ALL.len()],
-    pub(crate) steps: [CompressionCounters; STEPS.len()],
+    pub(crate) steps: [StepCounters; STEPS.len()],
     /// Replies whose compressed form was cached.
-    pub(crate) cached: CompressionCounters,
+    pub(crate) cached: StepCounters,
 }
 
 /// Marks of replies and of connections to upstreams.
@@ -125,7 +125,7 @@ pub(crate) struct EndCounters {
 
 /// Replies compressed with one step, or taken from the cache.
 #[derive(Debug, Default)]
-pub(crate) struct CompressionCounters {
+pub(crate) struct StepCounters {
     pub(crate) replies: AtomicU64,
     pub(crate) read: AtomicU64,
     pub(crate) written: AtomicU64,
@@ -148,7 +148,7 @@ impl GatewayMetrics {
     pub(crate) fn new(threads: usize) -> Self {
         Self {
             replies: [const { AtomicU64::new(0) }; 900],
-            compression: CompressionMetrics::default(),
+            compression: CompressionCounters::default(),
             scans: Default::default(),
             unread: Default::default(),
             unreadable: Default::default(),
@@ -278,7 +278,7 @@ impl GatewayMetrics {
     }
 }
 
-impl CompressionCounters {
+impl StepCounters {
     fn add(&self, read: u64, written: u64, spent: Span) {
         add(&self.replies, 1);
         add(&self.read, read);

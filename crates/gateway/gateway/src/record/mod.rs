@@ -14,5 +14,4 @@ pub(crate) mod times;
 pub(crate) mod traces;
 pub(crate) mod tunnels;
 pub(crate) mod unreadable;
-pub(crate) mod upload;
 pub(crate) mod upstream_counters;

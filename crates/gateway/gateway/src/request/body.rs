@@ -17,7 +17,7 @@ use super::error::BodyError;
 use super::pause_limit::PauseLimit;
 use super::trailers::{RemovedTrailers, clean_request};
 use crate::error::Rejection;
-use crate::record::upload::UploadProgress;
+use crate::upload_progress::UploadProgress;
 
 /// The body of a request towards the upstream.
 pub(crate) enum RequestBody {

@@ -146,7 +146,7 @@ impl CompressionJob {
     ) -> Result<Bytes, UpstreamError> {
         let out = out.map_err(UpstreamError::Codec);
         let out = out.inspect_err(|failure| self.worker.metrics.failed(failure.kind()))?;
-        debug_assert!(!self.is_whole, "a message continues after its end");
+        debug_assert!(!self.is_whole, "a message ends once");
         self.read += read as u64;
         self.written += out.len() as u64;
         self.spent += spent;

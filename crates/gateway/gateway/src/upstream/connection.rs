@@ -21,8 +21,8 @@ use super::early_hints::HintReceiver;
 use super::error::UpstreamError;
 use super::idle_timeout::IdleTimeout;
 use super::probe::{ProbedStream, ReceiveState};
-use crate::record::upload::UploadProgress;
 use crate::request::body::RequestBody;
+use crate::upload_progress::UploadProgress;
 
 /// Maximum size of a reply's head.
 const MAX_HEAD: usize = 64 << 10;
@@ -120,7 +120,7 @@ impl UpstreamConnection {
     /// Returns the stream and the bytes read ahead, after a reply that switches protocols. `None` if the request has
     /// not been sent completely.
     pub(super) fn into_stream(mut self) -> Option<(Stream, Bytes)> {
-        debug_assert!(self.switches(), "no request needs a switch");
+        debug_assert!(self.switches(), "a switch was requested");
         let mut context = Context::from_waker(Waker::noop());
         if self.driver.poll(&mut context).is_pending() {
             return None;

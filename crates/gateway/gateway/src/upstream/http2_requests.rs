@@ -24,8 +24,8 @@ use super::pool::{Pool, PooledGuard};
 use super::retry::is_safe;
 use super::target::UpstreamTarget;
 use super::{SendError, Upstreams};
-use crate::record::upload::UploadProgress;
 use crate::request::body::RequestBody;
+use crate::upload_progress::UploadProgress;
 
 /// A connection for a request, by the protocol that the upstream has selected.
 enum Connected {
@@ -203,7 +203,7 @@ impl Upstreams {
                 opening.failed(&failure);
                 if !failure.is_ours() && endpoint.health.failed() {
                     let (upstream, address) = (&target.name, endpoint.address);
-                    tracing::warn!(upstream, %address, %failure, "ejected for a while");
+                    tracing::warn!(upstream, %address, %failure, "excluded for a while");
                 }
                 Err(failure)
             }

@@ -465,7 +465,7 @@ impl Upstreams {
             Err(failure) => {
                 if !failure.is_ours() && endpoint.health.failed() {
                     let (upstream, address) = (&target.name, endpoint.address);
-                    tracing::warn!(upstream, %address, %failure, "ejected for a while");
+                    tracing::warn!(upstream, %address, %failure, "excluded for a while");
                 }
             }
         }

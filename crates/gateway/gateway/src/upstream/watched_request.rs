@@ -13,8 +13,8 @@ use super::grpc_outcome::is_failed_call;
 use super::members::Member;
 use super::target::UpstreamTarget;
 use crate::clock::now;
-use crate::record::upload::{Upload, UploadProgress};
 use crate::record::upstream_counters::{EjectionOutcome, UpstreamCounters};
+use crate::upload_progress::{Upload, UploadProgress};
 
 /// A request on its way to an endpoint.
 pub(super) struct WatchedRequest<'a> {

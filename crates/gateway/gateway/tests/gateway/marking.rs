@@ -64,18 +64,21 @@ fn whoever_is_first_to_ask_decides() {
     );
     let prefer = "Prefer: mark=0x0a\r\n";
     assert_eq!(decided(&gateway, "/marked", prefer), "af11; prefer");
-    let decision = |priorities: &str| {
+    let decision_for = |priorities: &str| {
         let reply = TestClient::new(&gateway)
             .send(call(priorities))
             .reply(false);
         decision(&reply.unwrap()).unwrap().to_owned()
     };
-    assert_eq!(decision("<throughput>0</throughput>"), "af11; soap-header");
     assert_eq!(
-        decision("<throughput>10</throughput>"),
+        decision_for("<throughput>0</throughput>"),
+        "af11; soap-header"
+    );
+    assert_eq!(
+        decision_for("<throughput>10</throughput>"),
         "default; soap-header"
     );
-    assert_eq!(decision("<throughput>11</throughput>"), "af12; prefer");
+    assert_eq!(decision_for("<throughput>11</throughput>"), "af12; prefer");
     assert!(
         origin.last_request().contains("<throughput>11<"),
         "the message goes on as it came"

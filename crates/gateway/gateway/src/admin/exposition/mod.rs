@@ -20,7 +20,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 
 use crate::admission::Admission;
 use crate::context::GatewayContext;
-use crate::record::metrics::{CompressionCounters, FAILURES, GatewayMetrics, UNREAD, VERSIONS};
+use crate::record::metrics::{FAILURES, GatewayMetrics, StepCounters, UNREAD, VERSIONS};
 use crate::record::times::{CLASSES, RouteTimes, TimeHistogram};
 use crate::record::traces::TraceCounters;
 
@@ -146,7 +146,7 @@ fn decisions(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<()
 }
 
 fn compression(out: &mut DescriptorEncoder, metrics: &GatewayMetrics) -> Result<(), Error> {
-    type Column = (&'static str, &'static str, fn(&CompressionCounters) -> f64);
+    type Column = (&'static str, &'static str, fn(&StepCounters) -> f64);
     let columns: [Column; 4] = [
         ("packed", "Replies compressed", |by| load(&by.replies)),
         ("packed_bytes_read", "Bytes before compression", |by| {
@@ -290,7 +290,8 @@ fn admission(out: &mut DescriptorEncoder, admission: &Admission) -> Result<(), E
         reasons_help,
         counts.by_reason().map(reason_rows),
     )?;
-    let dry_reasons_help = "Requests admitted by a dry run and otherwise rejected, by reason";
+    let dry_reasons_help =
+        "Requests that a dry run admitted and the policy would reject, by reason";
     counters(
         out,
         "would_turn_away",

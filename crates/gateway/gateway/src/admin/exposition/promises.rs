@@ -63,7 +63,7 @@ pub(super) fn encode(out: &mut DescriptorEncoder, admission: &Admission) -> Resu
     let let_down = offers
         .iter()
         .map(|watched| ([("offer", &*watched.offer)], watched.let_down as f64));
-    let let_down_help = "Clients with a broken promise in the last minutes";
+    let let_down_help = "Clients whose promise was broken in the last minutes";
     gauges(out, "offer_clients_let_down", let_down_help, let_down)?;
     let unwatched_help = "Requests and offers that were too many to be watched";
     let unwatched = [([], admission.unwatched() as f64)];

@@ -206,9 +206,9 @@ fn admission(context: &GatewayContext) -> Markup {
             table {
                 tr { th { "Requests" } th.n { "Count" } }
                 @for (ground, count) in counts.by_ground().filter(|(_, count)| *count > 0) {
-                    tr { td { "let in: " (ground) } td.n { (count) } }
+                    tr { td { "admitted: " (ground) } td.n { (count) } }
                 }
-                @for (reason, count) in rejected { tr { td { "turned away: " (reason) } td.n { (count) } } }
+                @for (reason, count) in rejected { tr { td { "rejected: " (reason) } td.n { (count) } } }
                 @for (reason, count) in counts.by_dry_reason().filter(|(_, count)| *count > 0) {
                     tr { td { "would be rejected: " (reason) } td.n { (count) } }
                 }

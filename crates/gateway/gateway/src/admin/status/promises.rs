@@ -22,7 +22,7 @@ pub(super) fn tables(admission: &Admission) -> Markup {
     let most = admission.promise().processing_time;
     let heads = html! {
         th.n { "Requests" } th.n { "Mean time" }
-        @for head in ["In time", "Per second", "Answered well", "Let in"] { th.n { (head) } th {} }
+        @for head in ["In time", "Per second", "Answered well", "Admitted"] { th.n { (head) } th {} }
     };
     let seconds = first.report.over.as_secs_f64();
     let (clients, total) = admission.clients(MOST);
@@ -44,7 +44,7 @@ pub(super) fn tables(admission: &Admission) -> Markup {
             }
         } }
         p {
-            "Clients with a broken promise, then those with the most requests: "
+            "Clients whose promise was broken, then those with the most requests: "
             (clients.len()) " of " (total) ", each counted once on each offer."
         }
         div.wide { table {

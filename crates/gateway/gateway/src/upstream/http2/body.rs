@@ -14,8 +14,8 @@ use tokio::time::Instant;
 
 use super::connection::Lease;
 use super::upload::RunningUpload;
-use crate::record::upload::UploadProgress;
 use crate::request::trailers::{RemovedTrailers, clean_reply};
+use crate::upload_progress::UploadProgress;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::in_use::InUseGuard;
 
