@@ -51,7 +51,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Creates the file, or empties it. Writes `words` into it as comments, one line each: the plans and the seed,
+    /// Creates the file, or empties it. Writes `description` into it as comments, one line each: the plans and the seed,
     /// which a replay needs.
     pub fn create(path: &Path, description: &str) -> Result<Self, RecordError> {
         let failed = |error| RecordError::Create {

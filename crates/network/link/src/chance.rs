@@ -65,7 +65,7 @@ impl Chance {
         }
     }
 
-    /// Follows `next` from now on. Streams continue; see [`change`](crate::plans::change).
+    /// Follows `next` from now on. Streams continue; see [`change`](crate::change).
     pub(crate) fn change(&mut self, plan: &Plan, next: &Plan) {
         let seed = self.seed;
         if next.loss != plan.loss {

@@ -90,7 +90,7 @@ impl<P: Packet> Link<P> {
         self.counters = LinkCounters::default();
     }
 
-    /// Follows `plan` from `now` on; see [`change`](crate::plans::change) for the effects. Later packets arrive no earlier.
+    /// Follows `plan` from `now` on; see [`change`](crate::change) for the effects. Later packets arrive no earlier.
     ///
     /// The discipline of a queue, classes, cross traffic, bit errors, order and pattern do not change.
     pub fn change(&mut self, now: Instant, plan: &Arc<Plan>) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use posthaste_units::{Dscp, Instant, Seed, Span};
 
-use crate::plans::change::{AppliedChange, Change};
+use crate::change::{AppliedChange, Change};
 use crate::record::PacketInput;
 use crate::{
     BackgroundCounters, ClassCounters, Departure, Direction, Ecn, Link, LinkCounters, Packet, Plan,
@@ -252,7 +252,7 @@ impl<K: Hash + Eq + Clone, P: Packet> Network<K, P> {
         }
     }
 
-    /// Changes the links of all connections, present and later ones; see [`change`](crate::plans::change). The change should
+    /// Changes the links of all connections, present and later ones; see [`change`](crate::change). The change should
     /// have been [checked](Change::check).
     ///
     /// Its time is `now`, or that of a later decision of a link. Returns it, for a [record](crate::record) that replays.

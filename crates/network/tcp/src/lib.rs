@@ -23,7 +23,7 @@
 //! | `send::pipe` (Linux, RFC 6675) | segments are marked on a scoreboard; the bytes in flight are counted |
 //!
 //! Both use the same parts: round-trip times, congestion control, the window in recovery, acknowledgement rules,
-//! selection of the next segment.
+//! sending of segments.
 //!
 //! - Loss detectors only mark segments: `detect` by later segments that arrived, `rack` by time.
 //! - `transmit` selects the next segment: lost data first, then new data, then the FIN.

@@ -51,7 +51,7 @@ impl SegmentKind {
         }
     }
 
-    /// Kind of an empty segment with acknowledgement number and window `now`. `said` holds both values of the previous
+    /// Kind of an empty segment with acknowledgement number and window `now`. `last` holds both values of the previous
     /// acknowledgement of the same sender. `blocks` is true if it has SACK blocks, `beyond` if data beyond its
     /// acknowledgement number have been sent to its sender.
     pub fn of_ack(

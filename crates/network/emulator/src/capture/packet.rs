@@ -1,6 +1,6 @@
 //! Ends, TCP numbers and mark of an IP packet, also of one whose end was not captured.
 //!
-//! Lengths come from the headers. Fragments have no ports, as on the emulated link ([`flow`](crate::path::flow)): only the
+//! Lengths come from the headers. Fragments have no ports, as on the emulated link ([`flow`](crate::flow)): only the
 //! first one carries them.
 
 use std::collections::hash_map::DefaultHasher;

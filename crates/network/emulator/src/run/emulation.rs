@@ -203,7 +203,7 @@ impl Emulation {
         }
     }
 
-    /// Puts an [agent](crate::path::agent) in front of the client that repeats acknowledgements, or none.
+    /// Puts an [agent](crate::agent) in front of the client that repeats acknowledgements, or none.
     pub fn duplicate_acks(self, settings: Option<agent::Settings>) -> Self {
         Self {
             duplicate_acks: settings,
@@ -216,7 +216,7 @@ impl Emulation {
         Self { edge, ..self }
     }
 
-    /// Replaces TCP of the host that sends in this direction (up: the client) by a [stack](crate::path::stack) with this
+    /// Replaces TCP of the host that sends in this direction (up: the client) by a [stack](crate::stack) with this
     /// profile.
     pub fn tcp(mut self, end: Direction, profile: Option<Arc<Profile>>) -> Self {
         self.tcp[end as usize] = profile;
@@ -257,7 +257,7 @@ impl Emulation {
 
     /// Sets everything up. Packets pass when this returns.
     ///
-    /// The process must be able to have network namespaces of its own: see [`enter`](crate::namespaces::namespace::enter).
+    /// The process must be able to have network namespaces of its own: see [`enter`](crate::namespace::enter).
     pub fn start(self) -> Result<RunningEmulation, EmulationError> {
         self.start_with(None)
     }

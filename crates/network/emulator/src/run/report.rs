@@ -478,7 +478,7 @@ impl AgentReport {
         if given_up > 0 {
             let _ = write!(
                 line,
-                "; {given_up} connections abandoned because the table was full"
+                "; {given_up} connections not followed to their end because of a limit"
             );
         }
         line

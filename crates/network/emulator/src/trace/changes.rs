@@ -78,11 +78,11 @@ mod tests {
             "{ladder}"
         );
         let capture = text("t.pcapng");
-        for fault in [
+        for comment in [
             "change of the links at 235ms: down:delay=30ms loss=2%",
             "change of the links at 900ms: outage=3s",
         ] {
-            assert_eq!(capture.matches(fault).count(), 1, "{fault}");
+            assert_eq!(capture.matches(comment).count(), 1, "{comment}");
         }
     }
 }

@@ -78,7 +78,7 @@ impl ObservedSender {
         self.next.checked_add_signed(ahead)
     }
 
-    /// Sets the origin so that `number` has the relative number `place`, unless it is already set.
+    /// Sets the origin so that `number` has the relative number `offset`, unless it is already set.
     pub(super) fn begin(&mut self, number: u32, offset: u32) {
         if self.base.is_none() {
             self.base = Some(number.wrapping_sub(offset));
@@ -189,7 +189,7 @@ impl ObservedSender {
         }
     }
 
-    /// Handles an acknowledgement delivered to this end: of everything before `place`, and of `blocks`. `empty` means
+    /// Handles an acknowledgement delivered to this end: of everything before `offset`, and of `blocks`. `empty` means
     /// that the segment carries nothing else.
     pub(super) fn hear(&mut self, now: Instant, offset: u64, empty: bool, blocks: &[(u64, u64)]) {
         self.heard = now;

@@ -1,6 +1,6 @@
 //! Packets of each protocol reach the other end, after the expected time.
 
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -73,6 +73,7 @@ fn datagrams(size: usize) -> RunningEmulation {
             "{seen:?}"
         );
         finish(running);
+        println!("no echo of {size} bytes, and the link delivered all packets: again");
     }
     panic!("no echo in three runs");
 }
@@ -86,8 +87,11 @@ fn is_echoed(running: &RunningEmulation, address: IpAddr, size: usize) -> bool {
     let echo = running.server.spawn(move || {
         let mut bytes = vec![0; 1 << 16];
         server.set_read_timeout(patience).expect("a timeout");
-        if let Ok((length, from)) = server.recv_from(&mut bytes) {
-            server.send_to(&bytes[..length], from).expect("sent back");
+        match server.recv_from(&mut bytes) {
+            Ok((length, from)) => {
+                server.send_to(&bytes[..length], from).expect("sent back");
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
         }
     });
     let ask = move || {
@@ -100,7 +104,11 @@ fn is_echoed(running: &RunningEmulation, address: IpAddr, size: usize) -> bool {
         let start = Instant::now();
         socket.send_to(&vec![7; size], at).expect("sent");
         let mut bytes = vec![0; 1 << 16];
-        let length = socket.recv(&mut bytes).ok()?;
+        let length = match socket.recv(&mut bytes) {
+            Ok(length) => length,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+            Err(error) => panic!("an echo: {error}"),
+        };
         assert!(length == size && bytes[..size].iter().all(|byte| *byte == 7));
         Some(start.elapsed())
     };

@@ -25,7 +25,7 @@ pub(crate) fn expect_once(mut attempt: impl FnMut() -> Result<(), String>) {
     panic!("none of {TRIES} tries succeeded");
 }
 
-/// `Ok` if `holds`, or else the error `words`.
+/// `Ok` if `holds`, or else the error `reason`.
 pub(crate) fn held(holds: bool, reason: impl FnOnce() -> String) -> Result<(), String> {
     holds.then_some(()).ok_or_else(reason)
 }

@@ -65,9 +65,9 @@ pub enum Effect {
 pub struct PatternEntry {
     /// Direction of the packets: from the client (up) or to it (down).
     pub direction: Direction,
-    /// Place of the effect.
+    /// Positions or times of the effect.
     pub range: PatternRange,
-    /// Effect at that place.
+    /// Effect in that range.
     pub effect: Effect,
 }
 

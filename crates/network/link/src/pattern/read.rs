@@ -178,7 +178,7 @@ fn nothing(line: &str) -> Result<(), Wrong> {
         None => Ok(()),
         Some(_) => Err(Wrong::at(
             at,
-            "there is something behind `end`",
+            "text after `end`",
             "make `end` the last line",
         )),
     }

@@ -293,10 +293,7 @@ const REFUSED: &[(&str, &str)] = &[
         "down repeat 5\ndown repeat 6",
         "the repetition is stated already",
     ),
-    (
-        "end\ndown drop 3",
-        "line 3, column 1: there is something behind `end`",
-    ),
+    ("end\ndown drop 3", "line 3, column 1: text after `end`"),
 ];
 
 #[test]

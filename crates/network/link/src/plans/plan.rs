@@ -45,10 +45,10 @@ pub struct Plan {
     /// MTU of the network behind the link.
     pub mtu: Option<Mtu>,
     /// Drops every packet that arrives before this time, on the clock of the packets. Set by a
-    /// [change](crate::plans::change).
+    /// [change](crate::change).
     pub outage_until: Option<Instant>,
     /// Decides the departure of a packet when its transmission begins, not on its arrival, so that a
-    /// [change](crate::plans::change) holds for the packets in the queue. Without effect in netem's order. Cross traffic after
+    /// [change](crate::change) holds for the packets in the queue. Without effect in netem's order. Cross traffic after
     /// an idle time is drawn differently.
     pub changeable: bool,
 }

@@ -157,18 +157,18 @@ fn a_held_packet_lets_exactly_its_number_go_first() {
 #[test]
 fn copies_follow_a_packet_that_is_held_or_delayed() {
     let expected = [1, 3, 4, 2, 2, 2, 5, 6];
-    for refused in ["up hold 2: 2", "up delay 2: 2500us"] {
+    for effect in ["up hold 2: 2", "up delay 2: 2500us"] {
         for order in [Order::Dummynet, Order::Netem] {
             let plan = Plan {
                 keeps_order: false,
                 order,
-                ..patterned(&format!("{refused}\nup copy 2: 2"))
+                ..patterned(&format!("{effect}\nup copy 2: 2"))
             };
             let out = pass(&plan, 1, &every_ms(6));
             let positions: Vec<u64> = out.iter().map(|departure| departure.position).collect();
-            assert_eq!(positions, expected, "{refused}, {order:?}");
+            assert_eq!(positions, expected, "{effect}, {order:?}");
             let copies: Vec<u32> = out[3..6].iter().map(|departure| departure.copy).collect();
-            assert_eq!(copies, [0, 1, 2], "{refused}, {order:?}");
+            assert_eq!(copies, [0, 1, 2], "{effect}, {order:?}");
         }
     }
 }

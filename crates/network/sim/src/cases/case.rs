@@ -393,7 +393,7 @@ pub fn exchanges_title(exchanges: &[SimulatedExchange]) -> String {
         count => format!(", {count} times on a connection"),
     };
     format!(
-        "{} bytes requested, {} of processing, {} bytes answered{times}",
+        "request of {} bytes, {} of processing, reply of {} bytes{times}",
         exchange.request, exchange.processing, exchange.reply
     )
 }

@@ -9,6 +9,10 @@ use crate::{ConnectionEnd, TcpState};
 impl Connection {
     /// Ends the application's writing: a FIN follows the last byte.
     pub(crate) fn close(&mut self) {
+        debug_assert!(
+            !self.state.is_closed(),
+            "the endpoint closes a connection once"
+        );
         match self.state {
             TcpState::Listen | TcpState::SynSent => self.finish(ConnectionEnd::Finished),
             TcpState::CloseWait => {
@@ -31,6 +35,7 @@ impl Connection {
 
     /// Aborts the connection: sends a RST if the peer knows of the connection, and nothing after it.
     pub(crate) fn abort(&mut self) {
+        debug_assert!(!self.state.is_closed(), "a closed connection needs no RST");
         if !matches!(
             self.state,
             TcpState::Listen | TcpState::SynSent | TcpState::TimeWait

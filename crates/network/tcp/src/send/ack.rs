@@ -45,8 +45,6 @@ pub(super) struct AckEffect {
     /// Some of the delivered segments were never sent again and lie before `recover`: FLAG_ORIG_SACK_ACKED.
     pub(super) original: bool,
     pub(super) dsack: bool,
-    /// A retransmission was marked lost.
-    pub(super) repeat_lost: bool,
     /// The retransmission timer must be restarted.
     pub(super) timer: bool,
     /// Transmission times of the first and last acknowledged segments, if all were sent once.

@@ -226,7 +226,7 @@ impl Sender {
     pub(crate) fn may_send(&self) -> bool {
         let flight = &self.flight;
         let repeats = flight.phase() != RecoveryPhase::Open || flight.board.has_unrepaired();
-        let tail = TailRemedies::are_in(&flight.rules.recovery);
+        let tail = TailRemedies::are_enabled(&flight.rules.recovery);
         let probes = self.window_probe.due || self.pipe.tail_probe.due;
         flight.sequence.unsent() > 0 || repeats || tail || probes
     }

@@ -15,7 +15,7 @@ pub(super) struct SendRules {
     pub(super) retries: u32,
     pub(super) counting: Counting,
     pub(super) limit: GrowthLimit,
-    /// The new threshold after a loss derives from the smaller window.
+    /// The new threshold after a loss derives from the smaller of the congestion window and the peer's.
     pub(super) usable_basis: bool,
     /// One tick of the timestamp clock.
     pub(super) tick: Span,
@@ -52,7 +52,7 @@ impl SendRules {
         self.recovery.rack && self.agreed.sack
     }
 
-    /// The final FIN ignores the congestion window, as in Linux (`tcp_cwnd_test`).
+    /// Returns true if the final FIN ignores the congestion window, as in Linux (`tcp_cwnd_test`).
     pub(super) const fn frees_fin(&self) -> bool {
         matches!(
             self.recovery.engine,

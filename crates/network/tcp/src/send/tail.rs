@@ -17,7 +17,7 @@ pub(super) struct TailRemedies {
 
 impl TailRemedies {
     /// Returns true if the rules have one of the remedies.
-    pub(super) const fn are_in(rules: &Recovery) -> bool {
+    pub(super) const fn are_enabled(rules: &Recovery) -> bool {
         rules.tail_copies > 0 || rules.tail_parity > 0
     }
 

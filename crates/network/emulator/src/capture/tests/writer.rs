@@ -87,8 +87,8 @@ pub(super) fn tcp(
     segment.extend(to.1.to_be_bytes());
     segment.extend(sequence.to_be_bytes());
     segment.extend(acknowledges.to_be_bytes());
-    let option_words = if stamp.is_some() { 8 } else { 5 };
-    segment.extend([option_words << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
+    let header_words = if stamp.is_some() { 8 } else { 5 };
+    segment.extend([header_words << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
     if let Some(stamp) = stamp {
         segment.extend([1, 1, 8, 10]);
         segment.extend(stamp.to_be_bytes());

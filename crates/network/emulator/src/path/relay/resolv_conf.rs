@@ -55,13 +55,13 @@ impl ResolvConf {
     pub fn read(text: &str) -> Self {
         let mut resolv_conf = Self::default();
         for line in text.lines() {
-            let mut options = line.split_whitespace();
-            match options.next() {
+            let mut fields = line.split_whitespace();
+            match fields.next() {
                 Some("nameserver") => {
                     // The rest of the line is ignored, as the C library does.
                     resolv_conf
                         .resolvers
-                        .extend(options.next().and_then(resolver));
+                        .extend(fields.next().and_then(resolver));
                 }
                 _ => resolv_conf.other += &format!("{}\n", line.trim_end()),
             }
@@ -91,7 +91,7 @@ impl ResolvConf {
 
     /// Mounts [`ResolvConf::inside`] over the file, for the calling thread and the processes that it starts.
     ///
-    /// Needs the privilege from [`enter`](crate::namespaces::namespace::enter).
+    /// Needs the privilege from [`enter`](crate::namespace::enter).
     pub fn install(&self) -> Result<(), ResolvConfError> {
         // The case inside another emulation.
         if fs::read_to_string(FILE).is_ok_and(|text| text == self.inside()) {

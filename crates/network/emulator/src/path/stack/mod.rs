@@ -156,7 +156,7 @@ impl TcpStack {
                 connection.last = connection.last.max(now);
                 let now = connection.last;
                 connection.splice.push(now, side, &received);
-                self.run_half(key, now);
+                self.run_connection(key, now);
             }
             None if opens => self.open(now, side, flow, &received),
             None if !segment.rst => self.answer_stray(now, side, flow, &received),
@@ -170,7 +170,7 @@ impl TcpStack {
             let connection = &mut self.connections[key];
             connection.last = connection.last.max(due);
             let now = connection.last;
-            self.run_half(key, now);
+            self.run_connection(key, now);
         }
         self.ready.pop_front()
     }
@@ -220,7 +220,7 @@ impl TcpStack {
         let key = self.connections.insert(connection);
         let earlier = self.by_flow.insert(flow, key);
         debug_assert!(earlier.is_none(), "a flow has two connections");
-        self.run_half(key, now);
+        self.run_connection(key, now);
     }
 
     /// An initial sequence number (RFC 9293, section 3.4.1, requires a function that others cannot predict; the seed
@@ -251,7 +251,7 @@ impl TcpStack {
     }
 
     /// Runs a connection, and sets its timer.
-    fn run_half(&mut self, key: usize, now: Instant) {
+    fn run_connection(&mut self, key: usize, now: Instant) {
         let Self {
             connections,
             ready,

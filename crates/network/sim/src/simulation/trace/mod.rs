@@ -1,7 +1,7 @@
 //! Trace of every packet of one transaction: kind, reason of transmission, and fate.
 //!
 //! Uses the vocabulary of `posthaste_tcp::trace`, shared with the emulator's traces. The reason of a retransmission is
-//! known here and inferred there. `words` writes labels; callers draw pictures.
+//! known here and inferred there. `text` writes labels; callers draw pictures.
 
 mod text;
 

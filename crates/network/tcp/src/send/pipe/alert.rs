@@ -20,7 +20,7 @@ impl PipeRecovery {
         counters: &mut EndpointCounters,
     ) {
         if flight.phase() == RecoveryPhase::Open {
-            // Nothing is sent again in this phase, so that the next retransmission is the first of its episode.
+            // No repair is sent in this phase, so that the next retransmission is the first of its episode.
             self.undo.first_repeat = None;
         } else if flight.sequence.una >= flight.episode.recover
             && flight.phase() == RecoveryPhase::Recovery
@@ -58,10 +58,8 @@ impl PipeRecovery {
                 if flight.phase() == RecoveryPhase::Open {
                     return self.suspect(flight, now, news, counters);
                 }
-                // After the timeout all segments are marked already, except a retransmission that was lost again.
-                if !news.repeat_lost {
-                    return;
-                }
+                // No later arrival marks a segment: with RACK, time does; without it, the timeout has marked all.
+                return;
             }
             RecoveryPhase::Open | RecoveryPhase::Disorder => {
                 return self.suspect(flight, now, news, counters);

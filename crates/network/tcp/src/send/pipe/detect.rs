@@ -125,11 +125,9 @@ impl PipeRecovery {
             return;
         }
         if flight.rules.has_rack() {
-            let again = flight.board.again_segments();
             if self.rack.mark(&self.reordering, flight, now) {
                 news.timer = false;
             }
-            news.repeat_lost |= flight.board.again_segments() < again;
         } else if !flight.rules.sack() {
             let begins = flight.phase() < RecoveryPhase::Recovery
                 && flight.episode.duplicates >= self.reordering.threshold;

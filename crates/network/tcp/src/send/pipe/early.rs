@@ -31,8 +31,8 @@ pub(super) fn is_early(flight: &mut Flight, now: Instant, news: &AckEffect) -> b
     if flight.timer.is_for(Purpose::Early) {
         return false;
     }
-    // Linux waits for a quarter of a round trip, in case the segment is only late (`tcp_pause_early_retransmit`). A
-    // timer that expires sooner stays.
+    // Waits for a quarter of a round trip, in case the segment is only late (`tcp_pause_early_retransmit`). A timer that
+    // expires sooner stays, where Linux begins recovery at once: no profile has the delay, so this is not modelled.
     let quarter = flight.timer.rtt.smoothed().unwrap_or_default() / 4;
     let wait = quarter.max(Span::from_millis(2));
     let running = flight.timer.running;

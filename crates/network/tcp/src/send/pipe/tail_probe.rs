@@ -10,7 +10,7 @@ use crate::{EndpointCounters, Offset};
 
 /// A probe in flight.
 #[derive(Clone, Copy, Debug)]
-struct TailProbe {
+struct ProbeInFlight {
     /// End of the data sent at the time of the probe (`tlp_high_seq`).
     reach: Offset,
     /// It was a retransmission.
@@ -19,7 +19,7 @@ struct TailProbe {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::send) struct TailProbing {
-    probe: Option<TailProbe>,
+    probe: Option<ProbeInFlight>,
     /// A probe must be sent.
     pub(in crate::send) due: bool,
 }
@@ -60,7 +60,7 @@ impl TailProbing {
     }
 
     const fn start(&mut self, reach: Offset, repeats: bool) {
-        self.probe = Some(TailProbe { reach, repeats });
+        self.probe = Some(ProbeInFlight { reach, repeats });
     }
 
     /// Forgets the probe. Its answer has no effect.
@@ -75,7 +75,7 @@ impl TailProbing {
 
     /// Evaluates an acknowledgement after a probe (`tcp_process_tlp_ack`).
     pub(super) fn answered(&mut self, flight: &mut Flight, ack: &Ack<'_>, news: &AckEffect) {
-        let Some(TailProbe { reach, repeats }) = self.probe else {
+        let Some(ProbeInFlight { reach, repeats }) = self.probe else {
             return;
         };
         if ack.number < reach {
