@@ -1,6 +1,8 @@
 //! Order statistics of few values, such as the results of repeated measurements.
 
 /// Median of `values`; the mean of the two middle values of an even number. `None` without values.
+///
+/// All values count. [`median`](crate::median) ignores those that have no position on an axis of response times.
 pub fn sample_median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -23,9 +23,13 @@ impl LogBucket {
         Self((above as usize + 1) * Self::PARTS + part)
     }
 
-    /// Returns the least number above all numbers of the bucket. The last bucket of 64 bits has none.
+    /// The bucket of [`u64::MAX`].
+    const LAST: usize = (65 - Self::BITS as usize) * Self::PARTS - 1;
+
+    /// Returns the least number above all numbers of the bucket. The last one has none.
     #[inline]
     pub const fn end(self) -> u64 {
+        debug_assert!(self.0 < Self::LAST, "the last bucket has no end");
         let (power, part) = (self.0 / Self::PARTS, self.0 % Self::PARTS);
         if power == 0 {
             return part as u64 + 1;
@@ -43,12 +47,14 @@ mod tests {
     #[test]
     fn each_bucket_ends_where_the_next_begins() {
         let mut start = 0;
-        for bucket in 0..60 * LogBucket::PARTS {
+        for bucket in 0..LogBucket::LAST {
             let end = LogBucket(bucket).end();
             assert_eq!(LogBucket::containing(start), LogBucket(bucket));
             assert_eq!(LogBucket::containing(end - 1), LogBucket(bucket));
             start = end;
         }
+        assert_eq!(LogBucket::containing(start), LogBucket(LogBucket::LAST));
+        assert_eq!(LogBucket::containing(u64::MAX), LogBucket(LogBucket::LAST));
     }
 
     proptest! {

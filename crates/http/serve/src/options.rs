@@ -69,7 +69,7 @@ pub struct HttpServer {
     #[cfg(feature = "http3")]
     pub http3: Option<Http3>,
     /// Networks of load balancers that begin each connection with a header of the PROXY protocol
-    /// ([`crate::listening::proxy_protocol`]), before TLS. Their connections without one are closed.
+    /// ([`crate::proxy_protocol`]), before TLS. Their connections without one are closed.
     pub proxy_protocol: Networks,
     /// Functions called around waits.
     pub hooks: Hooks,

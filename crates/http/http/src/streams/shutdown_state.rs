@@ -1,4 +1,4 @@
-//! State of a client's connection between its beginning and its end.
+//! End of a client's connection: GOAWAY of either end, or an error.
 
 use crate::streams::request::OpenError;
 
@@ -58,7 +58,7 @@ impl<E: Copy> ShutdownState<E> {
         true
     }
 
-    /// Announces the end of the connection. Returns true if a GOAWAY of ours is still needed.
+    /// Records that the connection closes. Returns true if GOAWAY must be sent.
     pub(crate) const fn close(&mut self) -> bool {
         let is_needed = !self.going_away && self.failed.is_none();
         self.going_away = true;

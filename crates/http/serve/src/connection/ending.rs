@@ -3,14 +3,14 @@
 use std::cell::{Cell, RefCell};
 use std::task::Waker;
 
-/// Requests to end a connection, and the waker of the task that carries them out.
+/// Requests to end a connection, and the waker of its task. Other changes that the task has to see wake it, too.
 #[derive(Default)]
 pub(crate) struct ConnectionEnding {
     over: Cell<bool>,
     /// The connection has ended with nothing missing, and closes without a reset.
     is_complete: Cell<bool>,
     /// The end of the peer's data does not end its request.
-    holds_end: Cell<bool>,
+    holds_input_end: Cell<bool>,
     /// The last request gets no reply, and the connection closes.
     is_unanswered: Cell<bool>,
     waker: RefCell<Option<Waker>>,
@@ -50,12 +50,12 @@ impl ConnectionEnding {
     }
 
     /// Holds back the end of the peer's data, or releases it.
-    pub(crate) fn hold_end(&self, holds: bool) {
-        self.holds_end.set(holds);
+    pub(crate) fn hold_input_end(&self, holds: bool) {
+        self.holds_input_end.set(holds);
     }
 
-    pub(crate) fn holds_end(&self) -> bool {
-        self.holds_end.get()
+    pub(crate) fn holds_input_end(&self) -> bool {
+        self.holds_input_end.get()
     }
 
     /// Stores the waker for [`ConnectionEnding::wake`].

@@ -195,7 +195,7 @@ impl AsyncRead for Transport {
         }
         if buf.filled().len() > before {
             self.connection.received(self.thread.ticks.get());
-        } else if self.connection.ending.holds_end() {
+        } else if self.connection.ending.holds_input_end() {
             // It is read again after the reply.
             return Poll::Pending;
         }

@@ -153,7 +153,7 @@ impl SwitchedUse {
         };
         let (timer, now) = (&switched.timer, peer.thread.ticks.get());
         let is_first = switched.connection.begin_request(timer, now);
-        debug_assert!(!is_first, "a request needs the switch");
+        debug_assert!(!is_first, "the request of the switch is open");
         timer.enter(ConnectionPhase::Tunnel, now);
         switched
     }

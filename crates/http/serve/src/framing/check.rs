@@ -1,6 +1,6 @@
 //! Validation of a request's head before any service gets it. Ambiguous requests are rejected.
 //!
-//! The framing of HTTP/1 is checked on the bytes ([`crate::framing`]). This module checks the parsed head, of HTTP/1
+//! The framing of HTTP/1 is checked on the bytes ([`super::RequestFraming`]). This module checks the parsed head, of HTTP/1
 //! and of HTTP/2 and HTTP/3: host and target (RFC 9112, section 3.2; RFC 9113, section 8.3.1), expectations (RFC 9110,
 //! section 10.1.1), and for HTTP/2 that the fields can be written as HTTP/1 (RFC 9113, section 8.2.1).
 

@@ -1,11 +1,16 @@
-//! Framing of the requests on an HTTP/1 connection (RFC 9112, sections 2, 6 and 7), checked byte by byte.
+//! Checks of received messages: framing, heads, and the reasons of connections that cannot be read.
+//!
+//! | part | content |
+//! |---|---|
+//! | [`RequestFraming`] | the framing of requests on an HTTP/1 connection (RFC 9112, sections 2, 6 and 7), byte by byte |
+//! | [`Frames`] | its counterpart for HTTP/2 |
+//! | `check` | the parsed head of any version |
+//! | `unreadable` | the reasons for which a connection ended |
 //!
 //! A [`RequestFraming`] gets every byte from a client, in any segmentation, and returns the number of bytes that the
 //! parser may read. It stores only its position: the end of a head, and the length of a body. It rejects messages that
 //! parsers interpret differently, and messages with unbounded work. Names, values and request lines are left to the
-//! parser. [`Frames`] is the counterpart for HTTP/2.
-//!
-//! Pure: no socket, no clock, no allocation.
+//! parser. It has no socket, no clock and no allocation.
 
 pub(crate) mod check;
 mod chunks;

@@ -56,7 +56,7 @@ impl<H: Handler> Service<Request<hyper::body::Incoming>> for HandlerService<H> {
             let may_switch = !request.extensions().is_empty();
             connection
                 .ending
-                .hold_end(may_switch && self.peer.thread.server.switches);
+                .hold_input_end(may_switch && self.peer.thread.server.switches);
             (self.peer.clone(), connection.requests.next_request())
         };
         let request = request.map(|body| Incoming::new(body, connection));
@@ -75,7 +75,7 @@ impl<H: Handler> Service<Request<hyper::body::Incoming>> for HandlerService<H> {
                 Ok(()) => handler.handle(request, peer).await.map(BodySource::Handler),
                 Err(rejection) => refuse(&*handler, &request, &peer, rejection),
             };
-            in_service.peer().connection.ending.hold_end(false);
+            in_service.peer().connection.ending.hold_input_end(false);
             if is_simulated() {
                 add_date(&mut reply);
             }
@@ -132,7 +132,7 @@ async fn wait_for_empty_end(request: &mut Request<Incoming>, peer: &Peer) -> Res
         if frame.is_err() {
             return Err(Rejection {
                 status: StatusCode::BAD_REQUEST,
-                reason: "a request that states no content has some",
+                reason: "the request declares no content, but content follows",
             });
         }
     }

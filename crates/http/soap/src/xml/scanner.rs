@@ -245,7 +245,7 @@ impl<'a> Scanner<'a> {
                 _ => self.qualify(key, from)?,
             };
             if self.attributes.iter().any(|a| a.name == name) {
-                let violation = format!("the attribute {} is there twice", key.written);
+                let violation = format!("the attribute {} appears twice", key.written);
                 return Err(malformed(&violation, from));
             }
             self.attributes.push(Attribute { name, value });

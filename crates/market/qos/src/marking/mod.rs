@@ -82,17 +82,18 @@ impl Marks {
     /// Creates the rules. `allowed` lists the marks that clients may request; `None` permits every mark of `table` and
     /// `urgencies`. The default mark is always permitted.
     pub fn new(table: Table, urgencies: Urgencies, allowed: Option<&[Dscp]>) -> Self {
-        let bits = |marks: &[Dscp]| marks.iter().fold(1, |bits, mark| bits | bit(*mark));
+        // Begins with the bit of the default mark.
+        let bits = |marks: &[Dscp]| {
+            marks
+                .iter()
+                .fold(bit(Dscp::DEFAULT), |bits, mark| bits | bit(*mark))
+        };
         let allowed = match allowed {
             Some(marks) => bits(marks),
             None => table
                 .rules()
                 .fold(bits(urgencies.marks()), |bits, rule| bits | bit(rule.mark)),
         };
-        assert!(
-            allowed & bit(Dscp::DEFAULT) != 0,
-            "the default mark is always permitted"
-        );
         Self {
             table,
             urgencies,

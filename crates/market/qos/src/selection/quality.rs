@@ -14,9 +14,9 @@ const SLOTS: usize = 8;
 const FIRST_OCTAVE: u32 = 17;
 /// Powers of two with buckets, up to 2^36 ns (69 s). Longer times are slower than any bound.
 const OCTAVES: u32 = 19;
-/// Unit of the buckets, as a power of two in nanoseconds: the first octave then has the buckets of its own width.
+/// Times are counted in units of 2^UNIT ns. 2^FIRST_OCTAVE ns is then the first number whose power of two is divided.
 const UNIT: u32 = FIRST_OCTAVE - LogBucket::PARTS.ilog2();
-/// Buckets of shorter times, which are one here.
+/// Difference between the numbers of a [`LogBucket`] and of a bucket here: all undivided ones are the first bucket.
 const SHORTER: usize = LogBucket::PARTS - 1;
 const BUCKETS: usize = 2 + OCTAVES as usize * LogBucket::PARTS;
 /// The bucket of failures and of times above all octaves.

@@ -1,4 +1,4 @@
-//! The client's part of a connection: its output, and the limits of the server for it.
+//! Frames of the client, within the settings and the window of the server.
 
 use std::sync::Arc;
 

@@ -129,7 +129,7 @@ impl OutputOrder {
         (self.control.unblocked() > 0).then(|| self.control.unsent())
     }
 
-    /// Counts the unsent bytes of a stream anew that is not blocked.
+    /// Replaces the unblocked bytes of one stream, `before`, by `after`.
     pub(super) const fn recount(&mut self, before: usize, after: usize) {
         self.unblocked = self.unblocked - before + after;
     }
