@@ -31,7 +31,7 @@ pub fn reply_inspect(bytes: &[u8]) {
         agrees(text, &found);
     }
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(WORDS)]);
-    check_texts(&text);
+    check_faults(&text);
 }
 
 /// Each step takes bytes off the document or closes an element: no more steps than twice the bytes.
@@ -111,7 +111,7 @@ fn fault_in(request: &Request<'_>) -> Inspection {
 }
 
 /// A fault with any words is read as it was meant.
-fn check_texts(text: &str) {
+fn check_faults(text: &str) {
     let detail = Detail {
         namespace: "urn:fuzz",
         name: "Trouble",

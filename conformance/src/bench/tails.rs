@@ -102,7 +102,7 @@ fn figures_of(seen: &[TailResult; PROXIES.len()], when: &str, rate: &str) -> [Fi
             format!("rounds with a p99 not above HAProxy's, {when}"),
             share,
         )
-        .target("half, within the interval", high >= 0.5)
+        .target("half is within or below the interval", high >= 0.5)
         .remark(rate),
         figure("connections", "", |seen| &seen.connections).detail(),
         figure("share of the core", "%", |seen| &seen.busy).detail(),

@@ -60,7 +60,7 @@ pub(crate) struct ShopService {
     pub(crate) shared: Arc<Shared>,
     law: Option<LawServer>,
     /// The turn of the law's server, for the streams of HTTP/2 and HTTP/3.
-    order: Mutex<()>,
+    law_order: Mutex<()>,
     slowness: Option<Slowness>,
     pub(crate) pacer: Pacer,
 }
@@ -74,7 +74,7 @@ impl ShopService {
         Self {
             shared,
             law,
-            order: Mutex::new(()),
+            law_order: Mutex::new(()),
             slowness,
             pacer: Pacer::default(),
         }
@@ -132,7 +132,7 @@ impl ShopService {
             HttpVersion::HTTP_2 | HttpVersion::HTTP_3 => {
                 // In order, and each reply is written before the next service: the streams of a connection share its
                 // socket. They wait in its queue, so that none arrives after a reply of another.
-                let _turn = self.order.lock().await;
+                let _guard = self.law_order.lock().await;
                 tokio::task::yield_now().await;
                 if is_over() {
                     return None;

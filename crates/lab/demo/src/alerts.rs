@@ -103,9 +103,7 @@ pub(crate) fn changes(before: &Controls, now: &Controls) -> Vec<String> {
     }
     if now.protection != before.protection {
         let new = match now.protection {
-            AdmissionPolicy::None => {
-                "there is no gateway before the shop: every request is admitted"
-            }
+            AdmissionPolicy::None => "none, so that every request is admitted",
             other => other.label(),
         };
         news.push(format!("Protection: {new}. A new gateway took over."));

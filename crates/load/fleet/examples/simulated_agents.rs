@@ -27,8 +27,7 @@ use posthaste_fleet::names::RunId;
 use posthaste_fleet::notes::NoteSender;
 use posthaste_fleet::numerics::numerics;
 use posthaste_fleet::storage::Storage;
-use posthaste_fleet::work::{AgentFacts, AgentPlan};
-use posthaste_fleet::work::{EndFacts, PreparedFacts, SentPlan};
+use posthaste_fleet::work::{AgentFacts, AgentPlan, EndFacts, PreparedFacts, SentPlan};
 use posthaste_load::{
     LoadTally, Plan, PreparedShare, Run, Share, ShareObserver, StopOrders, StopTime,
 };

@@ -32,7 +32,7 @@ impl UrlError {
 #[derive(Debug, Error)]
 pub enum Error {
     /// The connection failed.
-    #[error("cannot connect to {at}: {error}")]
+    #[error("no connection to {at}: {error}")]
     Unreachable {
         /// URL of the server.
         at: String,

@@ -128,9 +128,7 @@ fn read_law(
     for pair in pairs.filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         if seen.contains(&name) {
-            return Err(format!(
-                "{name} is there twice in the query: once is enough"
-            ));
+            return Err(format!("{name} occurs twice in the query: once is enough"));
         }
         let is_known = law.set(name, value).map_err(|error| error.to_string())?;
         if !is_known && !other(name, value) {

@@ -39,7 +39,7 @@ pub(super) const DESIGNS: [(&str, Option<Design>); 3] = [
 /// The thesis's first design.
 pub(super) const MEMORY: &str = "compared in memory";
 /// Its second.
-pub(super) const DATABASE: &str = "queries of a database";
+pub(super) const DATABASE: &str = "asked of a database";
 /// Our design.
 pub(super) const OURS: &str = "index in memory";
 

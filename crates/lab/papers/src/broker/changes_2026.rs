@@ -57,7 +57,7 @@ fn checks(records: &Records) -> Vec<Check> {
         Check::goal(
             near <= BAR,
             format!(
-                "Another broker's clients see 99 of 100 changes within {near:.1} ms ({BAR:.0} wanted), those of one behind it within {far:.1}; the same broker's within {same:.1}, and the provider gets its confirmation within {replied:.1} that it is kept."
+                "Another broker's clients see 99 of 100 changes within {near:.1} ms ({BAR:.0} wanted), those of one behind it within {far:.1}; the same broker's within {same:.1}, and the provider gets the confirmation of its change within {replied:.1}."
             ),
         ).because(NOISE),
     ]

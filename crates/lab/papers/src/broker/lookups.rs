@@ -178,7 +178,7 @@ impl Filled {
         let mut timings: Vec<_> = designs
             .iter()
             .map(|(design, method)| {
-                let order = conditions.seed.stream("requested type");
+                let order = conditions.seed.stream("which type is asked for");
                 (design, method, order, Timing::new())
             })
             .collect();

@@ -148,7 +148,7 @@ fn study(conditions: &Conditions<'_>, extent: &'static LoadedExtent) -> Result<R
         stop.fetch_or(conditions.stopped(), Ordering::Relaxed);
     }
     let mut records = thread.join().map_err(|_| "the study panicked")??;
-    records.set_parameter("fetches next to each load", extent.fetches);
+    records.set_parameter("fetches beside each load", extent.fetches);
     records.set_parameter("length of a load", extent.length);
     records.set_parameter("of one beyond what is served", extent.length_beyond());
     let message = format!("{handheld:.0} times slower at decoding");

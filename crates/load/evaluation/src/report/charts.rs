@@ -39,8 +39,7 @@ fn short(title: &str) -> String {
         Some((end, _)) => format!("{}…", &word[..end]),
         None => word.to_owned(),
     };
-    let words_cut: Vec<String> = title.split(' ').map(cut).collect();
-    words_cut.join(" ")
+    title.split(' ').map(cut).collect::<Vec<_>>().join(" ")
 }
 
 /// Axis of response times: logarithmic if the longest drawn value is more than

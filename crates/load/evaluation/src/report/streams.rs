@@ -80,7 +80,7 @@ pub(super) fn facts(streams: &StreamReport) -> Vec<(&'static str, String)> {
         waits.push(format!("longest {} ms", millis(streams.longest_queue_ms)));
     }
     let ends = [
-        ("requests sent again", streams.resent),
+        ("requests resent after a rejection", streams.resent),
         ("connections lost", streams.connections_lost),
         ("bodies stalled by flow control", streams.stalled),
         ("receive windows exhausted", streams.windows_exhausted),

@@ -73,7 +73,7 @@ async fn serve(service: AgentService, stop: &AtomicBool) -> Result<(), AgentServ
     );
     let slots = service.options.loops as usize;
     let sweep = SweepAgent::new(service.scenarios, slots);
-    let threads = NonZero::new(slots).unwrap_or(NonZero::<usize>::MIN);
+    let threads = NonZero::new(slots).expect("an agent has event loops");
     let studies = StudyAgent::new(service.studies, threads);
     let mut handler = AgentWork::new(LoadAgent::new(service.options), sweep, studies);
     let limits = AgentLimits {

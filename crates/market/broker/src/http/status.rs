@@ -104,6 +104,6 @@ fn registry(directory: &Directory) -> Vec<String> {
     );
     let outage = states.outage.into_iter();
     let outage = outage
-        .map(|reason| format!("It does not answer: {reason}. The last known offers are used."));
+        .map(|reason| format!("It does not answer: {reason}. The last known services are used."));
     [named].into_iter().chain(outage).collect()
 }

@@ -15,8 +15,8 @@ use crate::commands::fleet::{NatsArgs, wanted_agents};
 #[derive(clap::Args)]
 #[command(next_help_heading = "Agents")]
 pub(super) struct AgentArgs {
-    /// Send the load from that many agents, or from these (NAME,NAME), instead of this machine: each has event loops of
-    /// its own, and together they send exactly the requests of one machine
+    /// Number or names (NAME,NAME) of agents that send the load instead of this machine: each has event loops of its
+    /// own, and together they send exactly the requests of one machine
     #[arg(long, value_name = "N|NAMES", conflicts_with_all = ["threads", "cpus"], value_parser = wanted_agents)]
     agents: Option<WantedAgents>,
     #[command(flatten)]

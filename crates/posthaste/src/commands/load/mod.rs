@@ -69,7 +69,7 @@ pub(crate) struct Args {
     /// With --find: say so if half of the interval is wider than this share of the capacity [default: 5%]
     #[arg(long, value_name = "X%", value_parser = precision, help_heading = "Pace")]
     precision: Option<Ratio>,
-    /// Rates from A to B in that many steps (100/s..1000/s:10), or in steps of a rate (:100/s);
+    /// Rates from A to B in S steps (100/s..1000/s:10), or in steps of S (100/s..1000/s:100/s);
     /// they share the duration equally
     #[arg(long, value_name = "A..B:S", help_heading = "Pace")]
     steps: Option<RateSteps>,
@@ -453,7 +453,7 @@ impl Args {
                         "; there is no file of that name"
                     };
                     return Err(Failure::Usage(format!(
-                        "{file}contains the due times of requests: leave --rate, --steps, --ramp, --find and --duration out{absent}"
+                        "--arrivals {file} is a file with due times: leave --rate, --steps, --ramp, --find and --duration out{absent}"
                     )));
                 }
                 let text = read(Path::new(file))?;

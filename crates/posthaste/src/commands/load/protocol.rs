@@ -26,8 +26,8 @@ pub(super) struct ProtocolArgs {
     /// the response time (phase queue)
     #[arg(long, value_enum, value_name = "wait|open|drop")]
     when_full: Option<WhenFullArg>,
-    /// HTTP/2 and HTTP/3: a request that the server rejects without processing it (GOAWAY, REFUSED_STREAM) is sent once
-    /// more, as another attempt, or ends as rejected [default: resend]
+    /// HTTP/2 and HTTP/3: a request that the server rejects without processing it (GOAWAY, REFUSED_STREAM) is sent
+    /// again once, as another attempt, or ends as rejected [default: resend]
     #[arg(long, value_enum, value_name = "count|resend")]
     rejected: Option<WhenRejectedArg>,
     /// HTTP/3: send each datagram with a system call of its own, not several with one (GSO). A burst of segments is one
@@ -42,7 +42,7 @@ pub(super) struct ProtocolArgs {
     /// congestion window, round-trip time, lost packets. Not to one with files of an earlier run
     #[arg(long, value_name = "DIR", conflicts_with = "find")]
     qlog: Option<PathBuf>,
-    /// With --qlog: number of connections with a file, the first ones
+    /// With --qlog: number of connections that get a file, from the first on
     #[arg(long, value_name = "N", default_value_t = 100, requires = "qlog",
         value_parser = clap::value_parser!(u64).range(1..))]
     qlog_connections: u64,

@@ -18,7 +18,7 @@ use crate::commands::fleet::{NatsArgs, find_simulators, wanted_agents};
 #[derive(clap::Args)]
 #[command(next_help_heading = "Agents")]
 pub(super) struct StudyAgents {
-    /// Run the studies in virtual time on that many agents, or on these (NAME,NAME), before this machine measures the
+    /// Number or names (NAME,NAME) of agents that run the studies in virtual time, before this machine measures the
     /// others; results do not depend on them
     #[arg(long, value_name = "N|NAMES", conflicts_with_all = ["list", "draw", "part"], value_parser = wanted_agents)]
     agents: Option<WantedAgents>,

@@ -16,12 +16,12 @@ use serde::Serialize;
 
 use super::{Failure, print, stop_on_signal};
 
-/// Reproduce figures of the papers on this machine, next to theirs, as one HTML report.
+/// Reproduce figures of the papers on this machine, in one HTML report with the published ones.
 ///
 /// Without arguments it runs the core selection: figures of each paper, in three minutes on two idle cores.
 /// Everything runs in a network of its own where the machine allows it; no root is needed.
-/// Ctrl-C stops cleanly and keeps what was measured, and what was measured before next to it, in `previous`,
-/// until a run comes to its end.
+/// Ctrl-C stops cleanly and keeps the new measurements. Earlier ones are kept in `previous` until a run comes to
+/// its end.
 #[derive(clap::Args)]
 #[command(after_help = "\
 A figure is named as in the list (overload/fig-08), or by the beginning of its name (overload).

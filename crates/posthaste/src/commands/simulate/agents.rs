@@ -49,7 +49,7 @@ const OTHERS: [&str; 13] = [
 #[derive(clap::Args)]
 #[command(next_help_heading = "Agents")]
 pub(super) struct SweepAgents {
-    /// Simulate on that many agents, or on these (NAME,NAME), instead of this machine; results do not depend on them
+    /// Number or names (NAME,NAME) of agents that simulate instead of this machine; results do not depend on them
     #[arg(long, value_name = "N|NAMES", conflicts_with = "threads", value_parser = wanted_agents)]
     agents: Option<WantedAgents>,
     #[command(flatten)]
@@ -58,9 +58,9 @@ pub(super) struct SweepAgents {
 
 /// The options that make the cases, as typed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CaseWords(Vec<String>);
+pub(super) struct CaseOptions(Vec<String>);
 
-impl clap::Args for CaseWords {
+impl clap::Args for CaseOptions {
     fn augment_args(command: Command) -> Command {
         command
     }
@@ -70,7 +70,7 @@ impl clap::Args for CaseWords {
     }
 }
 
-impl FromArgMatches for CaseWords {
+impl FromArgMatches for CaseOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let command = Args::augment_args(Command::new("simulate"));
         let mut options = Vec::new();
@@ -131,7 +131,7 @@ impl SweepAgents {
 /// A sweep, as the agents and the user see it.
 pub(super) struct FleetSweep<'s> {
     pub(super) fleet: AgentFleet,
-    pub(super) options: &'s CaseWords,
+    pub(super) options: &'s CaseOptions,
     /// The text of the pattern, if there is one.
     pub(super) pattern: Option<String>,
     pub(super) cases: &'s [SimulationCase],

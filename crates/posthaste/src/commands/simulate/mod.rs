@@ -37,8 +37,8 @@ use super::{Failure, print, stop_on_signal};
 /// Client, path and server are simulated packet by packet: a million transactions take seconds over
 /// TCP, and about ten minutes of CPU time over QUIC with the cryptography of each handshake. A
 /// response time is t_conn + t_req + t_proc + t_resp, as in `posthaste net`'s traces. Every option of the
-/// link may be a list (160kbit,300kbit), a range (5ms..200ms: 5, 10, 20, 50, 100, 200) or one of that many
-/// values (10ms..50ms:5); every combination is simulated. Transaction N draws what
+/// link may be a list (160kbit,300kbit), a range (5ms..200ms: 5, 10, 20, 50, 100, 200) or one with a
+/// number of values (10ms..50ms:5); every combination is simulated. Transaction N draws what
 /// connection N of `net --per-connection` draws, whatever else is changed, so that remedies meet the same losses.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// The options of the cases, for agents. First, because the others are taken out when they are read.
     #[cfg(feature = "agents")]
     #[command(flatten)]
-    options: agents::CaseWords,
+    options: agents::CaseOptions,
     /// The options of one transport only. As early, for the same reason.
     #[command(flatten)]
     typed: TypedOptions,

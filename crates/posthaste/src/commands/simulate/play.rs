@@ -70,8 +70,9 @@ pub(super) fn play(
             thread::park_timeout(LOOK);
         }
         view.end();
-        let mut turns = threads.into_iter().map(thread::ScopedJoinHandle::join);
-        turns.try_for_each(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let mut results = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        results
+            .try_for_each(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })?;
     let stopped = work.done.load(Ordering::Relaxed) < work.all();
     let numbers = work.progress.into_iter().map(|progress| {

@@ -155,8 +155,8 @@ impl LoadAgent {
         self.run.as_ref().is_some_and(|run| run.start.is_some())
     }
 
-    /// Starts the prepared share at the origin, on the clock [`monotonic_ns`](crate::machine::clock::monotonic_ns). `notes` takes
-    /// its results.
+    /// Starts the prepared share at the origin, on the clock [`monotonic_ns`](crate::clock::monotonic_ns). `notes` takes its
+    /// results.
     pub(crate) fn start(&mut self, origin_ns: u64, notes: ShareNotes) {
         let Some(start) = self.run.as_mut().and_then(|run| run.start.take()) else {
             return notes.stood_down("nothing is prepared".to_owned());

@@ -148,7 +148,7 @@ impl AgentProgress {
                     let unbegun = due - total.intended();
                     self.warn(format!("left early: {unbegun} requests were not begun"));
                     total.add_unbegun(plan, self.share, over);
-                    assert_eq!(total.intended(), due, "each request has an outcome");
+                    assert_eq!(total.intended(), due, "the rest of the share was added");
                 }
                 total
             }
